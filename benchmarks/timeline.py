@@ -23,8 +23,9 @@ from benchmarks.measure import Target
 from benchmarks.measure import timed
 from benchmarks.measure import WrongAnswer
 from blazar_sched.cmd import service as cmd_service
+from blazar_sched.parts.timeline.manager import Query
+from blazar_sched.parts.timeline.manager import Timeline
 from blazar_sched.service.ledger import models
-from blazar_sched.service.manager import timeline
 from blazar_sched.service.manager.manager import Manager
 
 RACK = 20
@@ -88,26 +89,27 @@ def _in_manager(
     }
     racks = {'group_by': '$rack', 'parts': PARTS, 'limit': 500, **window}
     looks = offers.time_looks(manager)
+    timeline = Timeline(manager)
     for name, rows, query in (
         (BY_RACK, min(-(-hosts // RACK), 500),
-         timeline.Query('p', True, **racks)),
+         Query('p', True, **racks)),
         (BY_RACK_OF_MEMBER, min(-(-hosts // RACK), 500),
-         timeline.Query('p', False, **racks)),
-        (BY_HOST, 100, timeline.Query('p', True, **window)),
+         Query('p', False, **racks)),
+        (BY_HOST, 100, Query('p', True, **window)),
     ):
         # The first one loads the replica.
-        found = manager.timeline.get(query)
+        found = timeline.get(query)
         if len(found['timeline']['rows']) != rows:
             raise WrongAnswer(f'{len(found["timeline"]["rows"])} rows: {name}')
         cmd_service.spare_collections()
         looks.clear()
-        spent = timed([functools.partial(manager.timeline.get, query)], budget)
+        spent = timed([functools.partial(timeline.get, query)], budget)
         yield Result(name, MANAGER, spent.median, runs=spent.runs)
         yield Result(name, LOOK, max(looks), runs=len(looks))
         if name == BY_RACK:
             spent = timed(
                 [functools.partial(
-                    manager.timeline.get, query, [found['tag']]
+                    timeline.get, query, [found['tag']]
                 )],
                 budget,
             )

@@ -2,7 +2,8 @@
 """What each ring of the house costs: ``python -m tests.prices``.
 
 The kernel is what a newcomer reads to change a promise, the core what every
-cloud runs, and a part what a cloud may leave out. The command fails if one has
+cloud runs, a part what a cloud may leave out, and the client a distribution of
+its own. The command fails if one has
 more lines than BUDGETS allows, or more options than MAX_OPTIONS, so that
 growth is a decision: change the figure in the commit that needs it, and say
 why.
@@ -18,6 +19,7 @@ from blazar_sched.service import parts
 
 ROOT = pathlib.Path(__file__).parents[1]
 PACKAGE = ROOT / 'blazar_sched'
+CLIENT = ROOT / 'client'
 KERNEL = (
     'ext', 'domain', 'replica', 'placing', 'service/ledger',
     'service/booking', 'service/events',
@@ -26,14 +28,14 @@ SOURCES = {'.py', '.pyi', '.js', '.css', '.html'}
 # The most lines of the product and of the tests, blank lines and comments
 # included.
 BUDGETS = {
-    'kernel': (26_500, 0),
-    'core': (55_650, 90_600),
+    'kernel': (26_250, 0),
+    'core': (54_150, 85_300),
     'blazar': (3_050, 2_200),
     'calendar': (450, 400),
     'floating_ip': (1_700, 3_000),
-    'limit': (1_050, 2_000),
+    'limit': (1_200, 2_950),
     'maintenance': (1_200, 1_050),
-    'notify': (1_150, 1_200),
+    'notify': (1_500, 2_150),
     'ops': (1_200, 1_000),
     'page': (5_100, 2_500),
     'product': (600, 500),
@@ -41,10 +43,12 @@ BUDGETS = {
     'request': (1_650, 1_500),
     'series': (1_950, 2_200),
     'simulate': (3_300, 1_600),
-    'all': (79_100, 110_000),
+    'timeline': (1_050, 850),
+    'client': (3_100, 2_700),
+    'all': (82_150, 110_100),
 }
 # The most options of the core, those of keystoneauth apart.
-MAX_OPTIONS = 97
+MAX_OPTIONS = 82
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -68,14 +72,16 @@ def _size(*folders: pathlib.Path) -> tuple[int, int]:
 
 
 def prices() -> list[Price]:
-    """Return the prices of the kernel, the core with it, and each part."""
+    """Return the prices of the kernel, the core with it, and each other."""
     found = []
     for name in parts.installed():
         lines, files = _size(PACKAGE / 'parts' / name)
         tests, _ = _size(ROOT / 'tests/parts' / name)
         found.append(Price(name, lines, files, tests))
+    tests, _ = _size(ROOT / 'tests/client')
+    found.append(Price('client', *_size(CLIENT), tests))
     kernel, kernel_files = _size(*(PACKAGE / name for name in KERNEL))
-    whole, files = _size(PACKAGE)
+    whole, files = _size(PACKAGE, CLIENT)
     tests, _ = _size(ROOT / 'tests')
     of_keystoneauth = {each.name for each in client.options()}
     options = sum(

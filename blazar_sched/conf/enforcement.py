@@ -34,10 +34,10 @@ opts = [
         'enabled_filters', default=['MaxHorizonFilter', 'MaxResourcesFilter'],
         help='Enforcement filters that every new and every updated lease must '
         'pass, in the order of their application. The filters of this '
-        'package are MaxLeaseDurationFilter, MaxHorizonFilter, MaxSizeFilter '
-        'and MaxResourcesFilter, and, where the part ``limit`` runs, '
-        'MaxLeasesFilter and ExternalServiceFilter. Other packages can '
-        'provide filters as entry points of the group '
+        'package are MaxLeaseDurationFilter, MaxHorizonFilter and '
+        'MaxResourcesFilter, and, where the part ``limit`` runs, '
+        'MaxLeasesFilter, MaxSizeFilter and ExternalServiceFilter. Other '
+        'packages can provide filters as entry points of the group '
         '``blazar_sched.enforcement``. The other options of this group only '
         'have an effect if the filter that they belong to is enabled.',
     ),
@@ -75,29 +75,6 @@ opts = [
         'is set, a lease must have an end. Used by MaxHorizonFilter.',
     ),
     exempt('max_horizon', 'MaxHorizonFilter'),
-    limit(
-        'max_hosts_per_lease',
-        'Maximum number of whole hosts in a lease: the sum of ``max`` over '
-        'the host reservations of the lease. Used by MaxSizeFilter.',
-    ),
-    limit(
-        'max_instances_per_lease',
-        'Maximum number of instances in a lease: the sum of ``amount`` over '
-        'the instance reservations of the lease. Used by MaxSizeFilter.',
-    ),
-    limit(
-        'max_hosts_per_project',
-        'Maximum total number of whole hosts in the leases of a project that '
-        'are not over, counted as for ``max_hosts_per_lease``. Used by '
-        'MaxSizeFilter.',
-    ),
-    limit(
-        'max_instances_per_project',
-        'Maximum total number of instances in the leases of a project that '
-        'are not over, counted as for ``max_instances_per_lease``. Used by '
-        'MaxSizeFilter.',
-    ),
-    exempt('max_size', 'MaxSizeFilter'),
     limit(
         'max_percent_per_project',
         'Maximum percentage of the VCPUs, and of the memory, of all '

@@ -33,10 +33,9 @@ opts = [
         'before_end', default='',
         help='Action of the before_end_lease event for reservations of hosts '
         'or instances whose ``before_end`` is ``default``: ``snapshot``, '
-        '``email`` or ``webhook``; empty means no action. Other packages can '
-        'provide actions as entry points of the group '
-        '``blazar_sched.before_end``. See also the groups [email] and '
-        '[webhook].',
+        'or, of the part ``notify``, ``email`` or ``webhook``; empty means no '
+        'action. Other packages can provide actions as entry points of the '
+        'group ``blazar_sched.before_end``.',
     ),
     cfg.IntOpt(
         'event_max_workers', default=64, min=1,

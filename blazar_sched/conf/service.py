@@ -29,21 +29,19 @@ from blazar_sched.conf import audit
 from blazar_sched.conf import client
 from blazar_sched.conf import database
 from blazar_sched.conf import default
-from blazar_sched.conf import email
 from blazar_sched.conf import enforcement
 from blazar_sched.conf import keystone
 from blazar_sched.conf import manager
 from blazar_sched.conf import metrics
 from blazar_sched.conf import nova
 from blazar_sched.conf import placement
-from blazar_sched.conf import webhook
 from blazar_sched.service import parts
 
 # The groups of the core with the options of keystoneauth.
 CLIENTS = (keystone, nova, placement)
 GROUPS = (
-    api, audit, database, default, email, enforcement, keystone, manager,
-    metrics, nova, placement, webhook,
+    api, audit, database, default, enforcement, keystone, manager, metrics,
+    nova, placement,
 )
 
 # oslo.messaging reads these groups from the configuration that it is given,

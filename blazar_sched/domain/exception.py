@@ -74,14 +74,6 @@ class MaxEndHorizon(LimitExceeded):
     """An end that is further ahead than the project's limit."""
 
 
-class MaxHosts(LimitExceeded):
-    """More hosts than the project's limit."""
-
-
-class MaxInstances(LimitExceeded):
-    """More instances than the project's limit."""
-
-
 class MaxResources(LimitExceeded):
     """More of a resource class than the project's limit."""
 

@@ -30,6 +30,9 @@ read by one place of the core:
 ``resources``
     `DRIVERS`, the drivers of the resource types of the part, by resource type:
     see `service.resources`.
+``before_end``
+    `ACTIONS`, the actions that reservations can request, by name: see
+    `service.before_end`.
 ``schemas``
     `PARAMETERS`, the parameters of the reservations of these types in requests
     and answers, by resource type: see `service.api.schemas.reservation`; and

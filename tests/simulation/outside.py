@@ -7,7 +7,7 @@ import json
 from unittest import mock
 
 from blazar_sched.domain import exception
-from blazar_sched.service.clients import mail
+from blazar_sched.parts.notify import mail
 from blazar_sched.service.clients import receiver
 
 EMAIL, WEBHOOK = 'email', 'webhook'

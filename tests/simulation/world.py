@@ -16,7 +16,6 @@ import uuid
 import sqlalchemy as sa
 
 from blazar_sched.conf import service as service_conf
-from blazar_sched.conf import webhook as webhook_conf
 from blazar_sched.domain import exception
 from blazar_sched.domain import relocation as relocation_rules
 from blazar_sched.domain import states
@@ -204,7 +203,7 @@ class World:
             (None, 'transport_url', 'fake://'),
             ('api', 'auth_strategy', 'noauth'),
             ('email', 'smtp_host', 'localhost'),
-            (webhook_conf.GROUP, 'url', 'http://localhost/'),
+            ('webhook', 'url', 'http://localhost/'),
             ('enforcement', 'enabled_filters', []),
             ('manager', 'minutes_before_end_lease',
              weather.choice((0, 1, 1, 5, 5, 60))),

@@ -88,6 +88,29 @@ OPTIONS = {GROUP: [
         'MaxLeasesFilter.',
     ),
     exempt('max_leases', 'MaxLeasesFilter'),
+    limit(
+        'max_hosts_per_lease',
+        'Maximum number of whole hosts in a lease: the sum of ``max`` over '
+        'the host reservations of the lease. Used by MaxSizeFilter.',
+    ),
+    limit(
+        'max_instances_per_lease',
+        'Maximum number of instances in a lease: the sum of ``amount`` over '
+        'the instance reservations of the lease. Used by MaxSizeFilter.',
+    ),
+    limit(
+        'max_hosts_per_project',
+        'Maximum total number of whole hosts in the leases of a project that '
+        'are not over, counted as for ``max_hosts_per_lease``. Used by '
+        'MaxSizeFilter.',
+    ),
+    limit(
+        'max_instances_per_project',
+        'Maximum total number of instances in the leases of a project that '
+        'are not over, counted as for ``max_instances_per_lease``. Used by '
+        'MaxSizeFilter.',
+    ),
+    exempt('max_size', 'MaxSizeFilter'),
     _resources('max_resources_per_lease', 'a lease'),
     _resources(
         'max_resources_per_project',

@@ -8,6 +8,14 @@ class MaxLeases(exception.LimitExceeded):
     """More leases at a time than the project's limit."""
 
 
+class MaxHosts(exception.LimitExceeded):
+    """More hosts than the project's limit."""
+
+
+class MaxInstances(exception.LimitExceeded):
+    """More instances than the project's limit."""
+
+
 class MaxWeight(exception.LimitExceeded):
     """Resources of more weight than the project's limit."""
 
@@ -22,4 +30,7 @@ class ExternalServiceFilter(exception.BlazarSchedError):
     status = 400
 
 
-EXCEPTIONS = (MaxLeases, MaxWeight, MaxWeightHours, ExternalServiceFilter)
+EXCEPTIONS = (
+    MaxLeases, MaxHosts, MaxInstances, MaxWeight, MaxWeightHours,
+    ExternalServiceFilter,
+)

@@ -23,22 +23,22 @@ import uuid
 import futurist
 from oslo_log import log
 
-from blazar_sched.conf import email as email_conf
-from blazar_sched.conf import webhook as webhook_conf
 from blazar_sched.domain import event
 from blazar_sched.domain import exception
 from blazar_sched.domain import plural
 from blazar_sched.parts.notify import address
+from blazar_sched.parts.notify import mail
 from blazar_sched.parts.notify import models
 from blazar_sched.parts.notify import webhook
 from blazar_sched.parts.notify.calls import WEBHOOKS
+from blazar_sched.parts.notify.conf import EMAIL
+from blazar_sched.parts.notify.conf import WEBHOOK
 from blazar_sched.parts.notify.exception import MaxWebhooks
 from blazar_sched.parts.notify.webhook import Delivery
 from blazar_sched.parts.notify.webhook import Webhook
 from blazar_sched.service import faults
 from blazar_sched.service import loop
 from blazar_sched.service.bus import notifier
-from blazar_sched.service.clients import mail
 from blazar_sched.service.clients import receiver
 from blazar_sched.service.ledger.tx import Tx
 from blazar_sched.service.manager import paging
@@ -89,7 +89,7 @@ class Webhooks(loop.Looped):
 
     def __init__(self, manager: Manager) -> None:
         self._all = manager.conf
-        self._conf = manager.conf[webhook_conf.GROUP]
+        self._conf = manager.conf[WEBHOOK]
         self._allowed = [
             ipaddress.ip_network(each) for each in self._conf.allowed_networks
         ]
@@ -335,7 +335,7 @@ class Webhooks(loop.Looped):
         :raises InvalidInput: naming `url`
         """
         found = mail.address(text)
-        options = self._all[email_conf.GROUP]
+        options = self._all[EMAIL]
         if found is None or found.addr_spec != text or not text.isascii():
             raise exception.InvalidInput(
                 'url must have one e-mail address after mailto:', field='url'

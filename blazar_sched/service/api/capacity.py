@@ -139,6 +139,6 @@ ROUTES = (
         'GET', '/v1/capacity', show_capacity,
         Rule('blazar:capacity:get', PROJECT_READER_OR_ADMIN),
         Answer(CAPACITY, 'capacity'), since=microversion.V1_1,
-        query=QUERY,
+        query=QUERY, also=(requirement.GET_NAMES,),
     ),
 )

@@ -11,7 +11,7 @@ from blazar_sched.domain import duration
 from blazar_sched.domain import exception
 from blazar_sched.domain.host import MAINTENANCE
 from blazar_sched.domain.lease import NOW
-from blazar_sched.placing import timeline
+from blazar_sched.placing import bar
 from blazar_sched.service.api import errors
 from blazar_sched.service.api import meaning
 from blazar_sched.service.api import microversion
@@ -77,10 +77,10 @@ _OBSTACLE = Object(
         'What takes the hosts: `lease`, `offer` (a held offer), `server` (a '
         'server without a lease), `maintenance`, or `closed` (the host has '
         'not come yet, or is gone)',
-        timeline.LEASE,
+        bar.LEASE,
         Type({'enum': [
-            timeline.LEASE, timeline.OFFER, timeline.SERVER,
-            MAINTENANCE, timeline.CLOSED,
+            bar.LEASE, bar.OFFER, bar.SERVER,
+            MAINTENANCE, bar.CLOSED,
         ]}),
     ),
     Field('mine', 'Whether the project of the lease has it', True, BOOLEAN),

@@ -28,7 +28,7 @@ EXTRA_SPECS = Rule(
     'for offers, with reservations that have extra specs. Nova lets only '
     'administrators set the extra specs of flavors.',
 )
-RULES = (SHARE, EXTRA_SPECS)
+RULES = (SHARE, EXTRA_SPECS, requirement.GET_NAMES)
 
 
 def read(

@@ -33,7 +33,6 @@ from blazar_sched.service.api import offer
 from blazar_sched.service.api import openapi
 from blazar_sched.service.api import policy
 from blazar_sched.service.api import property
-from blazar_sched.service.api import timeline
 from blazar_sched.service.api import validation
 from blazar_sched.service.api import version
 from blazar_sched.service.api import waiting
@@ -64,7 +63,6 @@ _CORE = (
     *property.ROUTES,
     *capacity.ROUTES,
     *limit.ROUTES,
-    *timeline.ROUTES,
     *flavor.ROUTES,
     *offer.ROUTES,
 )

@@ -3,7 +3,8 @@
 
 Actions are found by their entry points: see `base.Action`, the base class of
 actions. Any package can add an action by an entry point in NAMESPACE, named as
-reservations request the action.
+reservations request the action; a part has its actions in `ACTIONS` of its
+module ``before_end``.
 """
 
 from collections.abc import Iterable
@@ -23,6 +24,7 @@ from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.reservation import FAILED
 from blazar_sched.domain.reservation import Reservation
 from blazar_sched.service import entry_points
+from blazar_sched.service import parts
 from blazar_sched.service.before_end import base
 from blazar_sched.service.clients.keystone import Keystone
 from blazar_sched.service.clients.nova import Nova
@@ -52,7 +54,7 @@ class Actions:
         self._ledger = ledger
         self._actions = {
             name: plugin(conf, nova, keystone)
-            for name, plugin in _plugins().items()
+            for name, plugin in _plugins(conf).items()
         }
         _check_default(self._actions, conf)
 
@@ -160,7 +162,7 @@ def check_default(conf: cfg.ConfigOpts) -> None:
 
     :raises ValueError: saying why
     """
-    _check_default(_plugins(), conf)
+    _check_default(_plugins(conf), conf)
 
 
 def _check_default(actions: _ByName, conf: cfg.ConfigOpts) -> None:
@@ -180,9 +182,12 @@ def _why_unavailable(
     return option and f'{option} is not set'
 
 
-def _plugins() -> dict[str, type[base.Action]]:
+def _plugins(conf: cfg.ConfigOpts) -> dict[str, type[base.Action]]:
     found: stevedore.ExtensionManager[base.Action]
     found = stevedore.ExtensionManager(
         NAMESPACE, on_load_failure_callback=entry_points.refuse
     )
-    return {each.name: each.plugin for each in found}
+    plugins = {each.name: each.plugin for each in found}
+    for of_part in parts.each('before_end', 'ACTIONS', parts.running(conf)):
+        plugins |= of_part
+    return plugins

@@ -21,15 +21,15 @@ from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.reservation import Reservation
 from blazar_sched.domain.window import Window
-from blazar_sched.placing import timeline
+from blazar_sched.placing import bar as bar_rules
+from blazar_sched.placing.bar import Bar
+from blazar_sched.placing.bar import CLOSED
+from blazar_sched.placing.bar import LEASE
+from blazar_sched.placing.bar import OFFER
+from blazar_sched.placing.bar import PREEMPTIBLE
+from blazar_sched.placing.bar import RELOCATION
+from blazar_sched.placing.bar import SERVER
 from blazar_sched.placing.lease_placing import Placer
-from blazar_sched.placing.timeline import Bar
-from blazar_sched.placing.timeline import CLOSED
-from blazar_sched.placing.timeline import LEASE
-from blazar_sched.placing.timeline import OFFER
-from blazar_sched.placing.timeline import PREEMPTIBLE
-from blazar_sched.placing.timeline import RELOCATION
-from blazar_sched.placing.timeline import SERVER
 from blazar_sched.replica import state
 from blazar_sched.service.booking.booking import Bookings
 
@@ -92,7 +92,7 @@ def with_obstacles(
     hosts, instances = ledger.read_replica(look)
     if not hosts:
         return refusal
-    wide = timeline.widened(window, hosts.values(), options)
+    wide = bar_rules.widened(window, hosts.values(), options)
     own = [
         use for use in ledger.uses(wide, MAX_USES, project_id=lease.project_id)
         if use.allocation.host in hosts
@@ -107,7 +107,7 @@ def with_obstacles(
         for use in own + ledger.uses(wide, MAX_USES, hosts=list(hosts))
         if use.lease_id not in (lease.id, *leaving)
     }
-    bars = timeline.bars_by_host(
+    bars = bar_rules.bars_by_host(
         hosts, uses.values(),
         (each for each in instances if _is_on(each, hosts)), window, now,
         options,

@@ -171,14 +171,6 @@ class Calls(Protocol):
     def list_limits(self, *, project_id: str) -> Page: ...
 
     @reading
-    def get_timeline(
-        self, *, known: list[str], project_id: str, names: bool, group_by: str,
-        start: int | None, end: int | None, resource_properties: str,
-        resource_class: str | None, parts: int | None, limit: int | None,
-        marker: str | None,
-    ) -> Values: ...
-
-    @reading
     def search_offers(self, *, values: Values) -> Values: ...
 
     def hold_offer(

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 
 from blazar_sched.domain.allocation import Allocation
 from blazar_sched.domain.window import Window
-from blazar_sched.placing.timeline import Use
+from blazar_sched.placing.bar import Use
 from blazar_sched.replica import record
 from blazar_sched.service.ledger import instance
 from blazar_sched.service.ledger import models

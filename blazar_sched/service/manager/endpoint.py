@@ -30,7 +30,6 @@ from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.manager import capacity
 from blazar_sched.service.manager import feed
 from blazar_sched.service.manager import paging
-from blazar_sched.service.manager import timeline
 from blazar_sched.service.manager.running import Running
 from blazar_sched.service.upkeep import flavor_sync
 from blazar_sched.service.upkeep import healing
@@ -55,7 +54,7 @@ class Endpoint:
         healer: healing.Healer, capacity: capacity.Capacity,
         offers: offer.Offers,
         extensions: extension.Extensions,
-        instances: instance_sync.Instances, timeline: timeline.Timeline,
+        instances: instance_sync.Instances,
         flavors: flavor_sync.Flavors, enforcement: Enforcement,
         clock: clock.Clock, told: Settings,
         parts: Iterable[Running],
@@ -68,7 +67,6 @@ class Endpoint:
         self._feed = feed.Feed(ledger)
         self._leases = leases
         self._hosts = hosts
-        self._timeline = timeline
         self._enforcement = enforcement
         self._clock, self._told = clock, told.encode()
 
@@ -156,10 +154,6 @@ class Endpoint:
 
     def list_limits(self, project_id: str) -> Page:
         return {'items': self._enforcement.limits(project_id), 'next': None}
-
-    def get_timeline(self, known: list[str], **wanted: Any) -> Values:
-        """Return a page of the timeline; see `timeline.Query` for the rest."""
-        return self._timeline.get(timeline.Query(**wanted), known)
 
     def search_offers(self, values: Values) -> Values:
         self._learn_flavors(values)

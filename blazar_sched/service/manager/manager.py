@@ -47,7 +47,6 @@ from blazar_sched.service.events.runner import Runner
 from blazar_sched.service.manager import capacity
 from blazar_sched.service.manager import endpoint
 from blazar_sched.service.manager import gauges
-from blazar_sched.service.manager import timeline
 from blazar_sched.service.manager.running import Running
 from blazar_sched.service.metrics import Metrics
 from blazar_sched.service.resources import base
@@ -189,13 +188,10 @@ class Manager:
             conf, self.ledger, self.services.vacater, self.clock, self.metrics
         )
         self.capacity = capacity.Capacity(self.ledger, drivers, self.clock)
-        self.timeline = timeline.Timeline(
-            conf, self.ledger, self.capacity, self.clock
-        )
         end_point = endpoint.Endpoint(
             self.ledger, self.leases, self.hosts, self.healer, self.capacity,
-            self.offers, self.extensions, self.instances, self.timeline,
-            self.flavors, self.enforcement, self.clock,
+            self.offers, self.extensions, self.instances, self.flavors,
+            self.enforcement, self.clock,
             relocation_conf.settings(conf.manager), self._parts,
         )
         self.endpoint = rpc.Counted(

@@ -54,7 +54,7 @@ def options(tmp_path, monkeypatch):
     """An installed package with a filter and with a resource type."""
     foreign.install(tmp_path, monkeypatch, 'acme_parts', PARTS, ENTRY_POINTS)
     return (
-        '[enforcement]\nenabled_filters = AcmeFilter,MaxSizeFilter\n'
+        '[enforcement]\nenabled_filters = AcmeFilter,MaxLeaseDurationFilter\n'
         'approval_filters = AcmeFilter\n'
     )
 

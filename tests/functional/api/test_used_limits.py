@@ -20,10 +20,9 @@ def options():
     return (
         '[enforcement]\n'
         'enabled_filters = MaxLeaseDurationFilter,MaxHorizonFilter,'
-        'MaxSizeFilter,MaxResourcesFilter\n'
+        'MaxResourcesFilter\n'
         'max_lease_duration = 86400\n'
-        'max_instances_per_project = 5\n'
-        'max_size_exempt_project_ids = p1\n'
+        'max_lease_duration_exempt_project_ids = p1\n'
     )
 
 
@@ -75,5 +74,5 @@ def test_the_next_is_refused_once_the_limit_is_used(
 
 
 def test_an_exempt_project_has_no_limit(api):
-    assert limits(api)['max_instances_per_project', 'instances'] == (-1, 0)
-    assert limits(api, BOB)['max_instances_per_project', 'instances'][0] == 5
+    assert limits(api)['max_lease_duration', 'seconds'] == (-1, None)
+    assert limits(api, BOB)['max_lease_duration', 'seconds'] == (86400, None)

@@ -13,7 +13,6 @@ from blazar_sched.domain.inventory import Inventory
 from blazar_sched.domain.provider import Providers
 from blazar_sched.domain.provider import Units
 from blazar_sched.placing import overload
-from blazar_sched.service.manager import timeline
 from blazar_sched.service.upkeep import replanning
 from tests.told import notified
 
@@ -784,42 +783,6 @@ class TestCapacity:
             with pytest.raises(exception.InvalidInput) as refusal:
                 world.hosts.update(host.id, {name: '8'})
             assert refusal.value.field == name
-
-    def test_the_timeline_of_a_class(self, world, add, flavors):
-        flavors(one={'pci_passthrough:alias': 'a100:1'}, plain={})
-        add('a', 2)
-        world.add_host('c')
-        gpu = world.create(gpus(1))
-        world.create(gpus(15, 'plain'))
-        whole = world.create(
-            {'resource_type': 'physical:host', 'min': 1, 'max': 1,
-             'hypervisor_properties': '', 'resource_properties':
-             f'[">=", "$resources:{GPU}", "1"]'},
-            start=300, end=400,
-        )
-
-        def rows(resource_class=None, **values):
-            return world.manager.timeline.get(timeline.Query(
-                'project', True, start=world.now, end=world.now + 600,
-                resource_class=resource_class, **values,
-            ))['timeline']['rows']
-
-        [row] = rows(GPU, parts=3)
-        assert row['name'] == 'a'
-        assert {b['lease_id']: b['share'] for b in row['bars']} == {
-            gpu.id: 0.5, whole.id: 1,
-        }
-        assert row['free'] == [0.5, 0, 1]
-        assert len(rows()) == 2
-        [zone] = rows(GPU, group_by='zone', parts=3)
-        assert zone['free'] == [0.5, 0, 1]
-        # Without a class, the class with the least counts: the eight VCPUs
-        # are taken.
-        assert rows(parts=3)[0]['free'][0] == 0
-        for wrong in ({'group_by': 'flavor'}, {'resource_class': 'CUSTOM_X'}):
-            with pytest.raises(exception.InvalidInput) as refusal:
-                rows(**{'resource_class': GPU, **wrong})
-            assert refusal.value.field == 'resource_class'
 
 
 def test_the_owner_of_an_offer_is_notified_of_a_lost_gpu_as_of_a_lease(

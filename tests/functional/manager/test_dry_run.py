@@ -305,8 +305,11 @@ def walk_of():
 def test_dry_run_is_answered_as_the_request_right_after_and_changes_nothing(
     conf, world, walk_of, seed
 ):
-    conf.set_override('enabled_filters', ['MaxSizeFilter'], 'enforcement')
-    conf.set_override('max_instances_per_lease', 10, 'enforcement')
+    for name, value in (
+        ('enabled_filters', ['MaxResourcesFilter']),
+        ('max_percent_per_project', 80),
+    ):
+        conf.set_override(name, value, 'enforcement')
     cloud, kind = walk_of
     site = cloud(conf, world.clock)
     walk = kind(site, random.Random(seed))

@@ -2,8 +2,6 @@
 """The limits of enforcement filters, at their exact values."""
 
 
-from concurrent import futures
-
 import pytest
 import stevedore
 
@@ -13,11 +11,7 @@ from blazar_sched.domain.lease import Lease
 from blazar_sched.service.enforcement import base
 from blazar_sched.service.enforcement.admission import Enforcement
 
-LIMITS = (
-    'MaxLeaseDurationFilter',
-    'MaxHorizonFilter',
-    'MaxSizeFilter',
-)
+LIMITS = ('MaxLeaseDurationFilter', 'MaxHorizonFilter')
 
 
 @pytest.fixture
@@ -95,75 +89,11 @@ def test_times_have_limits(
 
 @pytest.mark.row('F76')
 @pytest.mark.parametrize(
-    'option, error',
-    [
-        ('max_hosts_per_lease', exception.MaxHosts),
-        ('max_hosts_per_project', exception.MaxHosts),
-        ('max_instances_per_lease', exception.MaxInstances),
-        ('max_instances_per_project', exception.MaxInstances),
-    ],
-)
-def test_sizes_have_limits(world, limit, whole, slots, option, error):
-    def ask(count):
-        if error is exception.MaxHosts:
-            return whole(1, count)
-        return slots(count)
-
-    limit(**{option: 3})
-    for many in ([ask(4)], [ask(2), ask(2)]):
-        with pytest.raises(error, match='3') as e:
-            world.create(*many)
-        assert (e.value.status, e.value.field) == (400, 'reservations')
-    assert world.ledger.leases() == []
-    world.create(ask(2), ask(1))
-    world.check()
-
-
-def test_a_project_has_a_limit_over_all_its_leases(world, limit, whole):
-    limit(max_hosts_per_project=3)
-    world.create(whole(2, 2))
-    # This holds also for another time.
-    with pytest.raises(exception.MaxHosts):
-        world.create(whole(2, 2), start=300, end=400)
-    world.create(whole(1, 1), start=300, end=400)
-    world.create(whole(2, 2), start=300, end=400, project_id='other')
-
-
-def test_a_lease_that_is_over_does_not_count(world, limit):
-    limit(max_hosts_per_project=1)
-    lease = world.create(start='now', end=100)
-    world.run()
-    with pytest.raises(exception.MaxHosts):
-        world.create(start=300, end=400)
-    world.run(101)
-    assert world.lease(lease).status == 'TERMINATED'
-    world.create()
-
-
-def test_concurrent_leases_do_not_exceed_a_limit_together(world, limit):
-    limit(max_hosts_per_project=3)
-
-    def create(number):
-        try:
-            return world.create(start=1000 * number, end=1000 * number + 1)
-        except exception.MaxHosts:
-            return None
-
-    with futures.ThreadPoolExecutor(8) as pool:
-        made = list(pool.map(create, range(1, 17)))
-    assert sum(lease is not None for lease in made) == 3
-    assert len(world.ledger.leases()) == 3
-
-
-@pytest.mark.row('F76')
-@pytest.mark.parametrize(
     'option, exempt, values',
     [
         ('max_lease_duration', 'max_lease_duration', {'end': 500}),
         ('max_start_horizon', 'max_horizon', {}),
         ('max_end_horizon', 'max_horizon', {}),
-        ('max_hosts_per_lease', 'max_size', {}),
-        ('max_hosts_per_project', 'max_size', {}),
     ],
 )
 def test_projects_can_be_exempt(world, limit, option, exempt, values):
@@ -191,8 +121,6 @@ class TestUpdate:
                 exception.MaxStartHorizon,
             ),
             ('max_end_horizon', {'end': 301}, exception.MaxEndHorizon),
-            ('max_hosts_per_lease', {'max': 3}, exception.MaxHosts),
-            ('max_hosts_per_project', {'max': 3}, exception.MaxHosts),
         ],
     )
     def test_a_lease_beyond_the_limit_does_not_grow(
@@ -211,10 +139,7 @@ class TestUpdate:
     def test_a_lease_beyond_all_limits_can_shrink(
         self, world, limit, lease, smaller
     ):
-        limit(
-            max_lease_duration=1, max_start_horizon=1, max_end_horizon=1,
-            max_hosts_per_lease=1, max_hosts_per_project=1,
-        )
+        limit(max_lease_duration=1, max_start_horizon=1, max_end_horizon=1)
         values = self.values(world, lease, **smaller)
         changed = world.leases.update(lease.id, None, values)
         assert changed == world.lease(lease) != lease
@@ -243,10 +168,10 @@ class TestUpdate:
 
 
 def test_limits_can_change_while_the_manager_runs(world, limit):
-    limit(max_hosts_per_project=0)
-    with pytest.raises(exception.MaxHosts):
+    limit(max_lease_duration=0)
+    with pytest.raises(exception.MaxLeaseDuration):
         world.create()
-    limit(max_hosts_per_project=1)
+    limit(max_lease_duration=100)
     world.create()
 
 

@@ -130,7 +130,8 @@ def test_a_faulty_object_stops_no_other(
     def take():
         operator.attrgetter(step)(owner)()
 
-    conf.set_override('unused_after', 60, 'manager')
+    for (group, option), value in tables.of('BUSY').items():
+        conf.set_override(option, value, group)
     monkeypatch.setattr(overload, 'overloaded_hosts', ids)
     monkeypatch.setattr(placing_options, 'rules', lambda _: object())
     replaced(owner, work, do)

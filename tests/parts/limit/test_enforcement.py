@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The limit on the number of leases, and the limits of Keystone."""
+"""Limits on the leases and their sizes, and the limits of Keystone."""
 
+from concurrent import futures
 
 import pytest
 
 from blazar_sched.domain import exception
+from blazar_sched.parts.limit.exception import MaxHosts
+from blazar_sched.parts.limit.exception import MaxInstances
 from blazar_sched.parts.limit.exception import MaxLeases
 from blazar_sched.parts.limit.manager import UnifiedLimits
 from blazar_sched.service.enforcement import base
@@ -41,13 +44,78 @@ def test_the_count_of_leases_has_a_limit(world, limit):
 
 
 @pytest.mark.row('F76')
-def test_projects_can_be_exempt(world, limit):
-    limit(
-        max_leases_per_project=0, max_leases_exempt_project_ids=['big', 'own']
-    )
+@pytest.mark.parametrize(
+    'option, error',
+    [
+        ('max_hosts_per_lease', MaxHosts),
+        ('max_hosts_per_project', MaxHosts),
+        ('max_instances_per_lease', MaxInstances),
+        ('max_instances_per_project', MaxInstances),
+    ],
+)
+def test_sizes_have_limits(world, limit, whole, slots, option, error):
+    def ask(count):
+        if error is MaxHosts:
+            return whole(1, count)
+        return slots(count)
+
+    limit(**{option: 3})
+    for many in ([ask(4)], [ask(2), ask(2)]):
+        with pytest.raises(error, match='3') as e:
+            world.create(*many)
+        assert (e.value.status, e.value.field) == (400, 'reservations')
+    assert world.ledger.leases() == []
+    world.create(ask(2), ask(1))
+    world.check()
+
+
+def test_a_project_has_a_limit_over_all_its_leases(world, limit, whole):
+    limit(max_hosts_per_project=3)
+    world.create(whole(2, 2))
+    # This holds also for another time.
+    with pytest.raises(MaxHosts):
+        world.create(whole(2, 2), start=300, end=400)
+    world.create(whole(1, 1), start=300, end=400)
+    world.create(whole(2, 2), start=300, end=400, project_id='other')
+
+
+def test_a_lease_that_is_over_does_not_count(world, limit):
+    limit(max_hosts_per_project=1)
+    lease = world.create(start='now', end=100)
+    world.run()
+    with pytest.raises(MaxHosts):
+        world.create(start=300, end=400)
+    world.run(101)
+    assert world.lease(lease).status == 'TERMINATED'
+    world.create()
+
+
+def test_concurrent_leases_do_not_exceed_a_limit_together(world, limit):
+    limit(max_hosts_per_project=3)
+
+    def create(number):
+        try:
+            return world.create(start=1000 * number, end=1000 * number + 1)
+        except MaxHosts:
+            return None
+
+    with futures.ThreadPoolExecutor(8) as pool:
+        made = list(pool.map(create, range(1, 17)))
+    assert sum(lease is not None for lease in made) == 3
+    assert len(world.ledger.leases()) == 3
+
+
+@pytest.mark.row('F76')
+@pytest.mark.parametrize('option, exempt, refusal', [
+    ('max_leases_per_project', 'max_leases', MaxLeases),
+    ('max_hosts_per_lease', 'max_size', MaxHosts),
+    ('max_hosts_per_project', 'max_size', MaxHosts),
+])
+def test_projects_can_be_exempt(world, limit, option, exempt, refusal):
+    limit(**{option: 0, f'{exempt}_exempt_project_ids': ['big', 'own']})
     for project_id in ('big', 'own'):
         world.create(project_id=project_id)
-    with pytest.raises(MaxLeases):
+    with pytest.raises(refusal):
         world.create(project_id='small')
 
 
@@ -56,7 +124,25 @@ class TestUpdate(test_enforcement.TestUpdate):
 
     @pytest.fixture(autouse=True)
     def most(self, lease, limit):
-        limit(max_leases_per_project=0)
+        limit(
+            max_leases_per_project=0, max_hosts_per_lease=1,
+            max_hosts_per_project=1,
+        )
+
+    @pytest.mark.parametrize('option', [
+        'max_hosts_per_lease', 'max_hosts_per_project',
+    ])
+    def test_a_size_beyond_the_limit_does_not_grow(
+        self, world, limit, lease, option
+    ):
+        limit(max_hosts_per_lease=-1, max_hosts_per_project=-1)
+        limit(**{option: 1})
+        with pytest.raises(MaxHosts):
+            world.leases.update(
+                lease.id, None, self.values(world, lease, max=3)
+            )
+        assert world.lease(lease) == lease
+        world.check()
 
 
 class TestLimitsOfKeystone:

@@ -58,3 +58,17 @@ def test_started_lifetimes_are_not_enforced(world, host, slots):
     world.create(slots(), end=HOUR)
     with pytest.raises(MaxLeases):
         world.create(slots(), end=HOUR)
+
+
+def test_sizes_hold_for_lifetime_leases_that_start_later(
+    world, conf, host, caplog
+):
+    conf.set_override('max_instances_per_project', 0, 'enforcement')
+    server = boot(world, start=1, end=2)
+    assert not sync(world)
+    assert server.uuid not in world.nova.stored
+    assert 'may have' in caplog.text and server.uuid in caplog.text
+    conf.set_override('max_instances_per_project', 1, 'enforcement')
+    server = boot(world, start=1, end=2)
+    assert sync(world).keys() == {server.uuid}
+    world.check()

@@ -22,7 +22,10 @@ WRITE = {'blazar:requests:post', 'blazar:requests:delete'}
 ADMIN = {'blazar:requests:prioritize'}
 BODY_RULES = {
     ('POST', '/v1/requests', rule)
-    for rule in (*ADMIN, 'blazar:leases:share', 'blazar:leases:extra_specs')
+    for rule in (
+        *ADMIN, 'blazar:leases:share', 'blazar:leases:extra_specs',
+        'blazar:timeline:get_names',
+    )
 }
 LEASE_REQUEST = {
     'id': 'b1f5d6c4-0000-4000-8000-00000000000b', 'name': 'night-run',

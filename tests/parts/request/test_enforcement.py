@@ -3,9 +3,18 @@
 
 import pytest
 
-from blazar_sched.domain import exception
-from tests.functional.manager.test_enforcement import conf  # noqa: F401
+from blazar_sched.parts.limit.exception import MaxHosts
+from tests.functional.manager import test_enforcement
 from tests.functional.manager.test_enforcement import world  # noqa: F401
+
+
+@pytest.fixture
+def conf(conf):
+    conf.set_override(
+        'enabled_filters', [*test_enforcement.LIMITS, 'MaxSizeFilter'],
+        'enforcement',
+    )
+    return conf
 
 
 @pytest.fixture
@@ -32,7 +41,7 @@ def test_lease_requests_that_wait_count_together(
     world.create(whole(hosts, hosts), project_id='other', start=0, end=9000)
     first = ask(2, 100, 200)
     assert first['status'] == 'WAITING'
-    with pytest.raises(exception.MaxHosts):
+    with pytest.raises(MaxHosts):
         ask(1, 100, 200)
     # A lease does not wait for what may never be booked.
     world.create(whole(), start=9100, end=9200)

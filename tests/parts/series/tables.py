@@ -24,7 +24,10 @@ WRITE = {'blazar:series:post', 'blazar:series:put', 'blazar:series:delete'}
 BODY_RULES = {
     (*route, rule)
     for route in DRY_RUNS
-    for rule in ('blazar:leases:share', 'blazar:leases:extra_specs')
+    for rule in (
+        'blazar:leases:share', 'blazar:leases:extra_specs',
+        'blazar:timeline:get_names',
+    )
 }
 SERIES = {
     'id': 'b1f5d6c4-0000-4000-8000-000000000007',

@@ -9,7 +9,6 @@ import pytest
 from blazar_sched.conf import api as api_conf
 from blazar_sched.conf import audit as audit_conf
 from blazar_sched.conf import keystone as keystone_conf
-from blazar_sched.domain.window import FOREVER
 from blazar_sched.service import parts
 from blazar_sched.service.api import deploy
 from blazar_sched.service.api import routes
@@ -239,52 +238,7 @@ def offer():
 
 
 @pytest.fixture
-def timeline():
-    """A page of the timeline as the manager returns it."""
-    return {
-        'tag': '9f0c',
-        'timeline': {
-            'start': 1767229200,
-            'end': 1767232800,
-            'group_by': 'host',
-            'parts': [{'start': 1767229200, 'end': 1767232800}],
-            'rows': [
-                {
-                    'key': '7',
-                    'name': 'compute-7',
-                    'zone': 'nova',
-                    'hosts': 1,
-                    'available': True,
-                    'free': [0.5],
-                    'free_hosts': [0],
-                    'instances': None,
-                    'bars': [
-                        {
-                            'kind': 'server',
-                            'start': 1767229200,
-                            'end': FOREVER,
-                            'share': 0.5,
-                            'track': 0,
-                            'mine': False,
-                            'lease_id': None,
-                            'reservation_id': None,
-                            'name': None,
-                            'status': None,
-                            'degraded': None,
-                            'project_id': None,
-                            'server_id': None,
-                        },
-                    ],
-                    'bars_left_out': 0,
-                },
-            ],
-            'marker': None,
-        },
-    }
-
-
-@pytest.fixture
-def answers(lease, host, capacity, offer, timeline):
+def answers(lease, host, capacity, offer):
     """The responses of a manager without faults, by method."""
     return {
         'list_leases': [lease],
@@ -312,7 +266,6 @@ def answers(lease, host, capacity, offer, timeline):
             'name': 'max_leases_per_project', 'unit': 'leases', 'limit': 5,
             'used': 3,
         }],
-        'get_timeline': timeline,
         'list_public_properties': {
             'zones': ['nova'],
             'properties': [

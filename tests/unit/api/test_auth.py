@@ -20,8 +20,8 @@ from tests import tables
 
 READ = {
     'blazar:leases:get', 'blazar:capacity:get', 'blazar:offers:get',
-    'blazar:timeline:get', 'blazar:properties:get', 'blazar:flavors:get',
-    'blazar:limits:get', *tables.names('READ'),
+    'blazar:properties:get', 'blazar:flavors:get', 'blazar:limits:get',
+    *tables.names('READ'),
 }
 WRITE = READ | {
     'blazar:leases:post', 'blazar:leases:put', 'blazar:leases:delete',
@@ -29,8 +29,8 @@ WRITE = READ | {
 }
 # The calls that are about the project of the caller, whoever calls.
 OF_ONE_PROJECT = {
-    'get_capacity', 'get_timeline', 'list_public_properties', 'list_flavors',
-    'list_limits', *tables.names('OF_ONE_PROJECT'),
+    'get_capacity', 'list_public_properties', 'list_flavors', 'list_limits',
+    *tables.names('OF_ONE_PROJECT'),
 }
 ALL = {route.rule.name for route in routes.ROUTES if route.rule}
 # Keystone adds implied roles.

@@ -3,8 +3,9 @@
 
 from collections.abc import Mapping
 
-from blazar_sched.domain import exception
 from blazar_sched.domain.lease import Lease
+from blazar_sched.parts.limit.exception import MaxHosts
+from blazar_sched.parts.limit.exception import MaxInstances
 from blazar_sched.service.enforcement import base
 
 _FIELD = 'reservations'
@@ -75,12 +76,12 @@ class MaxSizeFilter(base.Filter):
         self, request: base.LeaseChange, project: base.Project
     ) -> None:
         base.limit(
-            exception.MaxHosts, self._most(project, 'max_hosts_per_lease'),
+            MaxHosts, self._most(project, 'max_hosts_per_lease'),
             _hosts(request.lease), 'a lease may have at most {most} hosts',
             _FIELD,
         )
         base.limit(
-            exception.MaxInstances,
+            MaxInstances,
             self._most(project, 'max_instances_per_lease'),
             _instances(request.lease),
             'a lease may have at most {most} instances', _FIELD,
@@ -92,12 +93,12 @@ class MaxSizeFilter(base.Filter):
     ) -> None:
         hosts, instances = others[_HOSTS], others[_INSTANCES]
         base.limit(
-            exception.MaxHosts, most_hosts, hosts + _hosts(request.lease),
+            MaxHosts, most_hosts, hosts + _hosts(request.lease),
             'the leases of a project may have at most {most} hosts', _FIELD,
             hosts,
         )
         base.limit(
-            exception.MaxInstances, most_instances,
+            MaxInstances, most_instances,
             instances + _instances(request.lease),
             'the leases of a project may have at most {most} instances',
             _FIELD, instances,

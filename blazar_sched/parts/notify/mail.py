@@ -14,8 +14,8 @@ import time
 
 from oslo_config import cfg
 
-from blazar_sched.conf import email as email_conf
 from blazar_sched.domain import exception
+from blazar_sched.parts.notify.conf import EMAIL
 from blazar_sched.service.clients import receiver
 from blazar_sched.service.clients import rest
 
@@ -43,7 +43,7 @@ def send(
         receiver can recognize a duplicate
     :raises Unavailable: if the mail server does not accept the message
     """
-    options = conf[email_conf.GROUP]
+    options = conf[EMAIL]
     message = EmailMessage()
     message['From'] = options.from_address
     message['To'] = to

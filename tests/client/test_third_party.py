@@ -18,9 +18,9 @@ import pytest
 
 from blazar_sched.service.api import microversion
 from tests import serving
-from tests.functional.client import conftest
+from tests.client import conftest
 
-GUIDE = pathlib.Path(__file__).parents[3] / 'doc/source/user/programs.rst'
+GUIDE = pathlib.Path(__file__).parents[2] / 'doc/source/user/programs.rst'
 ALICE = {'X-Auth-Token': 'alice:p1'}
 V1_1 = {**ALICE, microversion.HEADER: 'reservation 1.1'}
 # The format in which python-chi and the dashboard parse a date.

@@ -5,7 +5,6 @@ What a caller must not see is left out here, so that no message on the bus has
 it: see `_shown`.
 """
 
-from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Sequence
@@ -17,30 +16,30 @@ import threading
 from typing import Any
 
 import cachetools
-from oslo_config import cfg
 
 from blazar_sched.domain import exception
 from blazar_sched.domain import requirements
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.window import Window
+from blazar_sched.parts.timeline import row
+from blazar_sched.parts.timeline.row import FLAVOR
+from blazar_sched.parts.timeline.row import FreeShares
+from blazar_sched.parts.timeline.row import Groups
+from blazar_sched.parts.timeline.row import HOST
+from blazar_sched.parts.timeline.row import ZONE
+from blazar_sched.placing import bar as bar_rules
 from blazar_sched.placing import capacity as division
-from blazar_sched.placing import timeline
+from blazar_sched.placing.bar import Bar
+from blazar_sched.placing.bar import LEASE
+from blazar_sched.placing.bar import OFFER
+from blazar_sched.placing.bar import Use
 from blazar_sched.placing.options import Options
-from blazar_sched.placing.timeline import Bar
-from blazar_sched.placing.timeline import FLAVOR
-from blazar_sched.placing.timeline import FreeShares
-from blazar_sched.placing.timeline import Groups
-from blazar_sched.placing.timeline import HOST
-from blazar_sched.placing.timeline import LEASE
-from blazar_sched.placing.timeline import OFFER
-from blazar_sched.placing.timeline import Use
-from blazar_sched.placing.timeline import ZONE
 from blazar_sched.replica import state
 from blazar_sched.replica import wire
 from blazar_sched.service.booking import placing_options
-from blazar_sched.service.ledger.ledger import Ledger
-from blazar_sched.service.manager.capacity import Capacity
+from blazar_sched.service.manager.manager import Manager
+from blazar_sched.service.manager.running import Running
 
 # What a page is made of.
 _State = tuple[object, ...]
@@ -104,20 +103,13 @@ class Query:
 
 
 class Timeline:
-    """The timeline of the hosts.
+    """The timeline of the hosts."""
 
-    :param capacity: counts servers of flavors
-    :param clock: returns the time in epoch seconds
-    """
-
-    def __init__(
-        self, conf: cfg.ConfigOpts, ledger: Ledger, capacity: Capacity,
-        clock: Callable[[], float],
-    ) -> None:
-        self._conf = conf
-        self._ledger = ledger
-        self._capacity = capacity
-        self._clock = clock
+    def __init__(self, manager: Manager) -> None:
+        self._conf = manager.conf.manager
+        self._ledger = manager.ledger
+        self._capacity = manager.capacity
+        self._clock = manager.clock
         # The groups of the last query for each grouping, and of which hosts.
         self._groups: dict[
             tuple[str, str, str], tuple[list[Host], Groups]
@@ -185,8 +177,8 @@ class Timeline:
             if flavor.is_open_to(query.project_id)
         }
         limit = min(query.limit or MAX_FLAVORS, MAX_FLAVORS)
-        keys = timeline.after(
-            sorted(flavors, key=timeline.rank), query.marker, limit + 1
+        keys = row.after(
+            sorted(flavors, key=row.rank), query.marker, limit + 1
         )
         rows = []
         for key in keys[:limit]:
@@ -241,21 +233,21 @@ class Timeline:
                 )
         groups = self._grouped(query, hosts)
         limit = min(query.limit or USUAL_ROWS, MAX_ROWS)
-        keys = timeline.after(groups.keys, query.marker, limit + 1)
+        keys = row.after(groups.keys, query.marker, limit + 1)
         more = len(keys) > limit
         keys = keys[:limit]
         if query.group_by == HOST:
-            options = placing_options.read(self._conf.manager)
+            options = placing_options.read(self._conf)
             rows = {key: groups.hosts(key)[0] for key in keys}
             read, uses = self._uses(rows, window, options)
             more = more or len(read) < len(keys)
             keys = list(read)
-            bars = timeline.bars_by_host(
+            bars = bar_rules.bars_by_host(
                 read, uses, instances, window, now, options,
                 query.resource_class,
             )
         else:
-            bars = timeline.bars_by_group(
+            bars = row.bars_by_group(
                 groups, keys,
                 self._ledger.uses(
                     window, MAX_USES, project_id=query.project_id
@@ -296,7 +288,7 @@ class Timeline:
         """
         while True:
             uses = self._ledger.uses(
-                timeline.widened(window, hosts.values(), options), MAX_USES,
+                bar_rules.widened(window, hosts.values(), options), MAX_USES,
                 hosts=[host.uuid for host in hosts.values()],
             )
             if len(uses) < MAX_USES or len(hosts) <= 1:
@@ -417,7 +409,7 @@ def _row(
     left = shown[:MAX_BARS]
     seen = query.names or query.group_by != HOST
     for bar, track in zip(
-        left, timeline.tracks((bar['start'], bar['end']) for bar in left),
+        left, row.tracks((bar['start'], bar['end']) for bar in left),
         strict=True,
     ):
         bar['track'] = track
@@ -464,3 +456,14 @@ def _order(bar: Values) -> tuple[Any, ...]:
 def _cut(share: float) -> float:
     """Return a share, rounded down."""
     return int(share * 10000 + 1e-6) / 10000
+
+
+def start(manager: Manager) -> Running:
+    """Answer the call for the timeline."""
+    timeline = Timeline(manager)
+
+    def get_timeline(known: list[str], **wanted: Any) -> Values:
+        """Return a page of the timeline; see `Query` for the rest."""
+        return timeline.get(Query(**wanted), known)
+
+    return Running({'get_timeline': get_timeline})

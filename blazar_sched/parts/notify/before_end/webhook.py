@@ -4,17 +4,29 @@
 The service is notified once the lease has started, or before its end.
 """
 
+import hashlib
+import hmac
+import json
+
 from oslo_config import cfg
 
-from blazar_sched.conf import webhook as webhook_conf
+from blazar_sched.domain import exception
 from blazar_sched.domain.event import AFTER_START_LEASE
 from blazar_sched.domain.event import BEFORE_END_LEASE
 from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.reservation import Reservation
+from blazar_sched.parts.notify.conf import WEBHOOK
+from blazar_sched.service import faults
 from blazar_sched.service.before_end import base
 from blazar_sched.service.bus import payload
 from blazar_sched.service.bus.notifier import LEASE_EVENT
-from blazar_sched.service.clients import webhook
+from blazar_sched.service.clients import receiver
+from blazar_sched.service.clients import rest
+
+SIGNATURE = 'X-Signature'
+# The same key for every request about the same thing, so that the receiver can
+# recognize a duplicate.
+KEY = 'Idempotency-Key'
 
 
 class Webhook(base.Action):
@@ -25,7 +37,7 @@ class Webhook(base.Action):
 
     @staticmethod
     def missing_option(conf: cfg.ConfigOpts) -> str | None:
-        return None if conf[webhook_conf.GROUP].url else '[webhook] url'
+        return None if conf[WEBHOOK].url else '[webhook] url'
 
     def act(
         self, lease: Lease, reservation: Reservation, servers: base.Servers
@@ -41,8 +53,25 @@ class Webhook(base.Action):
         self._post(lease, AFTER_START_LEASE, AFTER_START_LEASE)
 
     def _post(self, lease: Lease, event_type: str, key: str) -> None:
-        webhook.post(
-            self._conf, self._conf[webhook_conf.GROUP].url,
-            {**payload.lease(lease), 'event_type': LEASE_EVENT + event_type},
-            f'{lease.id}.{key}',
+        options = self._conf[WEBHOOK]
+        body = json.dumps({
+            **payload.lease(lease), 'event_type': LEASE_EVENT + event_type
+        })
+        headers = {
+            **rest.cause(), 'Content-Type': 'application/json',
+            KEY: f'{lease.id}.{key}',
+        }
+        if options.secret:
+            headers[SIGNATURE] = hmac.new(
+                options.secret.encode(), body.encode(), hashlib.sha256
+            ).hexdigest()
+        rest.begin_request()
+        answer = receiver.post(
+            options.url, headers, body, options.timeout, most=200
         )
+        faults.point('webhook:asked')
+        if not answer.is_ok:
+            raise exception.Unavailable(
+                f'the webhook answered {answer.status}',
+                detail=answer.body.decode(errors='replace'),
+            )

@@ -2,13 +2,15 @@
 """The timeline: the route, its query and the view."""
 
 import json
+from typing import cast
 
 import falcon
 
 from blazar_sched.domain import requirements
 from blazar_sched.domain.lease import NOW
-from blazar_sched.placing import timeline
-from blazar_sched.placing.timeline import GROUPINGS
+from blazar_sched.parts.timeline.calls import Calls
+from blazar_sched.parts.timeline.row import GROUPINGS
+from blazar_sched.placing import bar
 from blazar_sched.service.api import etag
 from blazar_sched.service.api import listing
 from blazar_sched.service.api import meaning
@@ -54,7 +56,7 @@ _BAR = Object(
         'lease), `relocation` (the place booked for a server that has to '
         'move), `preemptible` (a server that yields to leases), '
         '`maintenance`, or `closed` (the host has not come yet, or is gone)',
-        timeline.LEASE, Type({'type': 'string', 'enum': list(timeline.KINDS)}),
+        bar.LEASE, Type({'type': 'string', 'enum': list(bar.KINDS)}),
     ),
     *WINDOW, Field('share', 'Share of the row, of 1', 0.5, _SHARE),
     Field(
@@ -204,7 +206,7 @@ def show_timeline(req: falcon.Request, caller: Caller) -> Tagged:
     names = requirement.sees_host_names(caller)
     properties = req.get_param('resource_properties', default='')
     requirement.check(caller, properties, 'resource_properties', names)
-    found = caller.manager.get_timeline(
+    found = cast(Calls, caller.manager).get_timeline(
         known=etag.known(req), project_id=caller.project_id, names=names,
         group_by=_group_by(req, caller, names), start=_start(req),
         end=listing.time(req, 'end_date'), resource_properties=properties,

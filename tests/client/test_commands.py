@@ -15,7 +15,7 @@ import pytest
 from blazar_sched.service.api import request_log
 from tests import programs
 from tests import tables
-from tests.functional.client import conftest
+from tests.client import conftest
 from tests.parts.report import usages
 
 # The operations that commands of python-blazarclient reach.

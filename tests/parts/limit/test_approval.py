@@ -8,6 +8,7 @@ import pytest
 
 from blazar_sched.domain import exception
 from blazar_sched.domain.lease import Lease
+from blazar_sched.parts.limit.exception import MaxHosts
 from blazar_sched.service import faults
 from blazar_sched.service.booking import offer as offers
 from blazar_sched.service.enforcement.admission import Enforcement
@@ -77,7 +78,7 @@ def accept(world, offer, manager=None, **values):
 
 def refused(world, offer):
     """Return the words of the refusal of an acceptance."""
-    with pytest.raises(exception.MaxHosts) as refusal:
+    with pytest.raises(MaxHosts) as refusal:
         accept(world, offer)
     assert refusal.value.field == 'reservations'
     return str(refusal.value)
@@ -181,13 +182,13 @@ def test_other_filters_refuse_the_hold(world, hold):
 
 
 def test_an_older_version_holds_nothing_above_a_limit(world, hold):
-    with pytest.raises(exception.MaxHosts, match=WORDS):
+    with pytest.raises(MaxHosts, match=WORDS):
         hold(approval=False)
     assert world.manager.offers.list(None) == []
 
 
 def test_a_lease_above_a_limit_is_refused_in_the_same_words(world, whole):
-    with pytest.raises(exception.MaxHosts) as refusal:
+    with pytest.raises(MaxHosts) as refusal:
         world.create(whole(2, 2))
     assert str(refusal.value) == WORDS + CAN_BE_APPROVED
 
@@ -204,10 +205,10 @@ def test_an_approved_lease_may_shrink_and_may_not_grow(world, whole, hold):
         world.check()
 
     # No administrator can approve a change.
-    with pytest.raises(exception.MaxHosts, match=f'{WORDS}$'):
+    with pytest.raises(MaxHosts, match=f'{WORDS}$'):
         resize(4)
     resize(2)
-    with pytest.raises(exception.MaxHosts, match=f'{WORDS}$'):
+    with pytest.raises(MaxHosts, match=f'{WORDS}$'):
         resize(3)
 
 
@@ -257,7 +258,7 @@ MORE = [
 
 @pytest.mark.parametrize('values', MORE)
 def test_an_approval_is_for_nothing_else(world, approved, update, values):
-    with pytest.raises(exception.MaxHosts, match=f'{WORDS}$'):
+    with pytest.raises(MaxHosts, match=f'{WORDS}$'):
         update(**values)
     assert world.lease(approved).approved_by == 'admin'
 
@@ -353,7 +354,7 @@ class TestLimitsOfProjects:
         first, waiting = hold(1), hold(3)
         assert first['needs_approval'] is None
         assert waiting['needs_approval'] is not None
-        with pytest.raises(exception.MaxHosts):
+        with pytest.raises(MaxHosts):
             world.create(whole(), start=900, end=950)
         limits = world.manager.enforcement.limits('project')
         used = {each['name']: each['used'] for each in limits}
@@ -573,7 +574,7 @@ class History:
         made = self.does(lambda: self.world.create(
             self._whole(hosts, hosts), project_id=project, start=start,
             end=start + 100,
-        ), exception.MaxHosts)
+        ), MaxHosts)
         assert (made is not None) == self.fits(project, hosts)
         if made:
             self.leases[made.id] = project, hosts
@@ -587,7 +588,7 @@ class History:
             return
         made = self.does(lambda: accept(
             self.world, {'id': id_}, project_id=known['project']
-        ), exception.MaxHosts)
+        ), MaxHosts)
         assert (made is not None) == (
             known['approved']
             or self.fits(known['project'], known['hosts'], id_)
@@ -632,7 +633,7 @@ class History:
         asked = {'id': reservation.id, 'min': hosts, 'max': hosts}
         done = self.does(lambda: self.world.leases.update(
             id_, None, {'reservations': [asked]}
-        ), exception.MaxHosts)
+        ), MaxHosts)
         assert (done is not None) == (
             hosts <= had or self.fits(project, hosts, id_)
         )

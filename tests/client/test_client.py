@@ -14,7 +14,7 @@ from cliff import show
 import pytest
 
 from tests import programs
-from tests.functional.client import conftest
+from tests.client import conftest
 from tests.standins.neutron import NETWORK
 from tests.standins.neutron import SUBNET
 

@@ -9,7 +9,7 @@ import sysconfig
 
 import pytest
 
-from tests.functional.client.test_sdk import NIGHT
+from tests.client.test_sdk import NIGHT
 
 pytest.importorskip('ansible', reason='needs Ansible: make test-programs')
 

@@ -15,7 +15,7 @@ import pytest
 from blazar_sched_client._proxy import Proxy
 from blazar_sched_client.lease import Lease
 from tests import tables
-from tests.functional.client import conftest
+from tests.client import conftest
 from tests.standins.neutron import NETWORK
 
 HOST = {'resource_type': 'physical:host', 'min': 1, 'max': 1}

@@ -10,8 +10,9 @@ import pytest
 
 from blazar_sched.domain import exception
 from blazar_sched.domain.window import FOREVER
-from blazar_sched.service.manager import timeline
-from blazar_sched.service.manager.timeline import Query
+from blazar_sched.parts.timeline import manager
+from blazar_sched.parts.timeline.manager import Query
+from blazar_sched.parts.timeline.manager import Timeline
 from tests import closed
 from tests.functional.manager.conftest import hosts
 from tests.functional.manager.conftest import instances
@@ -23,7 +24,7 @@ SPAN = 120
 
 
 def page(world, names=True, project='project', start=0, end=SPAN, **wanted):
-    return world.manager.timeline.get(Query(
+    return Timeline(world.manager).get(Query(
         project, names, start=world.now + start, end=world.now + end, **wanted
     ))['timeline']
 
@@ -269,7 +270,7 @@ def test_pages_while_hosts_come_and_go(world):
             if turn == 1:
                 gone = next(
                     h for h in world.ledger.hosts()
-                    if timeline._key(h, Query('project', names)) == marker
+                    if manager._key(h, Query('project', names)) == marker
                 )
                 world.ledger.commit(
                     lambda tx, gone=gone: tx.delete_host(gone.uuid)
@@ -280,7 +281,7 @@ def test_pages_while_hosts_come_and_go(world):
 
 
 def test_the_longest_row_is_cut(world, monkeypatch, slots):
-    monkeypatch.setattr(timeline, 'MAX_BARS', 3)
+    monkeypatch.setattr(manager, 'MAX_BARS', 3)
     world.add_host('a')
     for n in range(5):
         world.create(slots(1, 1), start=10 + n, end=100)
@@ -290,7 +291,7 @@ def test_the_longest_row_is_cut(world, monkeypatch, slots):
 
 
 def test_a_page_of_very_many_bars_has_fewer_rows(world, monkeypatch, slots):
-    monkeypatch.setattr(timeline, 'MAX_USES', 4)
+    monkeypatch.setattr(manager, 'MAX_USES', 4)
     for name in 'abc':
         world.add_host(name)
         for _ in range(2):

@@ -7,7 +7,7 @@ import pathlib
 
 import pytest
 
-GUIDES = pathlib.Path(__file__).parents[3] / 'doc/source'
+GUIDES = pathlib.Path(__file__).parents[2] / 'doc/source'
 COMMANDS = metadata.entry_points(group='openstack.blazar_sched.v1')
 
 

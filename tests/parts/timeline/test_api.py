@@ -197,10 +197,14 @@ def test_a_bad_value_is_refused_by_name(api):
         assert answer.json['error_message'].startswith(field), query
 
 
-def test_properties(api):
-    found = api.get('/v1/properties', headers=BOB).json
-    assert found['zones'] == ['nova']
-    values = {p['property']: p['values'] for p in found['properties']}
-    assert values['rack'] == ['7']
-    assert values['vcpus'] == ['16']
-    assert not {'hypervisor_hostname', 'service_name'} & values.keys()
+@pytest.mark.parametrize('name', ['hypervisor_hostname', 'service_name'])
+def test_a_query_of_a_member_names_no_host(api, name):
+    """Else a member learns when a host is free, without a reservation."""
+    named = json.dumps(['==', f'${name}', 'compute-1'])
+    answer = ask(api, resource_properties=named)
+    assert answer.status_code == 400
+    assert answer.json['error_name'] == 'InvalidInput'
+    message = answer.json['error_message']
+    assert message.startswith('resource_properties')
+    assert f'{name} is only for callers' in message
+    assert ask(api, ADMIN, resource_properties=named).status_code == 200

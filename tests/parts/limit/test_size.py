@@ -11,8 +11,8 @@ from blazar_sched.domain.demand import Hosts
 from blazar_sched.domain.demand import Slots
 from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.reservation import Reservation
+from blazar_sched.parts.limit import size
 from blazar_sched.service.enforcement import base
-from blazar_sched.service.enforcement import size
 
 RESERVATIONS = st.lists(
     st.tuples(st.booleans(), st.integers(1, 5)), max_size=4

@@ -16,7 +16,7 @@ from tests.fault.site import SLOT
 from tests.fault.site import wait_for
 from tests.standins.keystone import KeystoneServer
 
-pytestmark = pytest.mark.row('F58')
+pytestmark = [pytest.mark.row('F58'), pytest.mark.services]
 
 HOUR = 3600
 

@@ -21,6 +21,8 @@ from blazar_sched.service.api import routes
 from blazar_sched.service.api import server
 import blazar_sched_client
 from tests import programs
+from tests.functional.conftest import options  # noqa: F401
+from tests.functional.conftest import service  # noqa: F401
 
 # The name in each program of the command 'reservation lease set'.
 PROGRAMS = {
@@ -37,7 +39,7 @@ PROGRAMS = {
 }
 # Every operation of the OpenAPI document.
 OPERATIONS = {f'{route.method} {route.path}' for route in routes.ROUTES}
-DOC = pathlib.Path(__file__).parents[3] / 'doc' / 'source'
+DOC = pathlib.Path(__file__).parents[2] / 'doc' / 'source'
 # The operations that need no method and no command: the guide has the reasons.
 NEEDLESS = set(re.findall(
     r'\* - ``([A-Z]+ /.*)``\n', (DOC / 'user' / 'client.rst').read_text()
@@ -61,7 +63,7 @@ def operation(method, path):
 
 
 @pytest.fixture
-def endpoint(service):
+def endpoint(service):  # noqa: F811
     running = server.serve(service.conf, service.bus)
     yield f'http://127.0.0.1:{running.port}/v1'
     running.stop()
@@ -85,10 +87,10 @@ def login(endpoint):
 def connect(endpoint):
     """Return the SDK's connection of the user of a token."""
 
-    def make(token='admin', **options):
+    def make(token='admin', **more):
         auth = token_endpoint.Token(endpoint, token)
         conn = connection.Connection(
-            session=keystone_session.Session(auth=auth), **options
+            session=keystone_session.Session(auth=auth), **more
         )
         blazar_sched_client.load(conn)
         return conn

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tracks, ranks, shares and what is free, beside brute force."""
+"""Tracks, ranks and what is free, beside brute force."""
 
 import random
 
@@ -9,10 +9,10 @@ from blazar_sched.domain.allocation import Allocation
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.inventory import Inventory
 from blazar_sched.domain.window import Window
-from blazar_sched.placing import timeline
-from blazar_sched.placing.timeline import Bar
-from blazar_sched.placing.timeline import FreeShares
-from blazar_sched.placing.timeline import Groups
+from blazar_sched.parts.timeline import row
+from blazar_sched.parts.timeline.row import FreeShares
+from blazar_sched.parts.timeline.row import Groups
+from blazar_sched.placing.bar import Bar
 from blazar_sched.replica import record
 from blazar_sched.replica.accounting import LedgerAccounting
 from blazar_sched.replica.state import Replica
@@ -32,7 +32,7 @@ def test_tracks_are_as_few_as_possible():
             (start, start + chance.randrange(1, 9))
             for start in (chance.randrange(20) for _ in range(12))
         )
-        tracks = list(timeline.tracks(windows))
+        tracks = list(row.tracks(windows))
         at_once = max(
             sum(start <= at < end for start, end in windows)
             for at in range(30)
@@ -50,31 +50,17 @@ def test_rows_are_ordered_by_number_and_the_row_without_a_value_is_last():
     keys = ['10', 'x', '', '9', '1' * 40, '²']
     groups = Groups((key, some) for key in keys)
     assert groups.keys == ['9', '10', '1' * 40, 'x', '²', '']
-    assert timeline.after(groups.keys, None, 2) == ['9', '10']
+    assert row.after(groups.keys, None, 2) == ['9', '10']
     # A marker need not be there any more.
-    assert timeline.after(groups.keys, '9', 2) == ['10', '1' * 40]
-    assert timeline.after(groups.keys, '3', 1) == ['9']
-    assert timeline.after(groups.keys, 'y', 9) == ['²', '']
-
-
-@pytest.mark.parametrize('amounts, whole, share', [
-    ({'VCPU': 2, 'MEMORY_MB': 1}, False, 0.5),
-    ({'VCPU': 1, 'MEMORY_MB': 3}, False, 0.75),
-    ({'CUSTOM_GPU': 1}, False, 1),
-    ({'CUSTOM_FPGA': 1, 'VCPU': 1}, False, 0.25),
-    ({'VCPU': 9}, False, 1),
-    ({}, True, 1),
-    ({}, False, 0),
-])
-def test_the_share_is_that_of_the_class_with_the_most(amounts, whole, share):
-    one = host('a', VCPU=4, MEMORY_MB=4, CUSTOM_GPU=1)
-    assert timeline.share(one, amounts, whole) == share
+    assert row.after(groups.keys, '9', 2) == ['10', '1' * 40]
+    assert row.after(groups.keys, '3', 1) == ['9']
+    assert row.after(groups.keys, 'y', 9) == ['²', '']
 
 
 def test_a_group_has_one_bar_for_each_reservation():
     one = Bar('lease', 0, 9, 0.5, 'p', 'l', 'r')
     two = Bar('lease', 0, 9, 1, 'p', 'l', 'other')
-    assert timeline.merged([one, two, one], 4) == [
+    assert row.merged([one, two, one], 4) == [
         Bar('lease', 0, 9, 0.25, 'p', 'l', 'r'),
         Bar('lease', 0, 9, 0.25, 'p', 'l', 'other'),
     ]

@@ -5,16 +5,16 @@ from collections.abc import Iterator
 
 from oslo_config import cfg
 
-from blazar_sched.conf import email as email_conf
 from blazar_sched.domain import duration
 from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.reservation import DELETE
 from blazar_sched.domain.reservation import KEEP
 from blazar_sched.domain.reservation import Reservation
 from blazar_sched.domain.reservation import SHELVE
+from blazar_sched.parts.notify import mail
+from blazar_sched.parts.notify.conf import EMAIL
 from blazar_sched.service import faults
 from blazar_sched.service.before_end import base
-from blazar_sched.service.clients import mail
 
 # What happens to the servers, by `on_end`.
 _FATES = {
@@ -31,7 +31,7 @@ class Email(base.Action):
 
     @staticmethod
     def missing_option(conf: cfg.ConfigOpts) -> str | None:
-        host = conf[email_conf.GROUP].smtp_host
+        host = conf[EMAIL].smtp_host
         return None if host else '[email] smtp_host'
 
     def act(

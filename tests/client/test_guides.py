@@ -8,11 +8,11 @@ import shlex
 import pytest
 
 from tests import tables
-from tests.functional.client import conftest
+from tests.client import conftest
 from tests.standins.clients import add_compute_node
 from tests.standins.neutron import NETWORK
 
-USER = pathlib.Path(__file__).parents[3] / 'doc/source/user'
+USER = pathlib.Path(__file__).parents[2] / 'doc/source/user'
 COMMAND = re.compile(
     r'^ +\$ openstack reservation ((?:.*\\\n)*.*)$', re.MULTILINE
 )
