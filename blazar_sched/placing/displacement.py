@@ -46,6 +46,7 @@ _CLEARED = 'cleared'
 MAX_FAILED = 100
 # The number of hosts whose costs are determined together, and at most.
 WEIGHED, MAX_WEIGHED = 100, 1000
+NO_HOSTS: Mapping[str, Window] = {}
 # The number of instances with new paths after which one commit has enough.
 ENOUGH = 20
 
@@ -53,20 +54,20 @@ ENOUGH = 20
 class TooManyDisplaced(Exception):
     """A lease needs more hosts cleared than one commit should clear.
 
-    :param hosts: the hosts that were cleared on trial, and the windows
-    :param lacking: how many hosts more the lease needs at least
+    :param hosts: the hosts that were cleared, the last ones on trial, and the
+        windows
     """
 
-    def __init__(self, hosts: Mapping[str, Window], lacking: int) -> None:
+    def __init__(self, hosts: Mapping[str, Window]) -> None:
         super().__init__()
         self.hosts = hosts
-        self.lacking = lacking
 
 
 def place(
     replica: state.Replica, lease: Lease, window: Window, now: int,
     rules: Rules | None, attempt: Callable[[], Allocations],
     options: Options = DEFAULT_OPTIONS, enough: float = math.inf,
+    cleared: Mapping[str, Window] = NO_HOSTS,
 ) -> tuple[Allocations, list[Instance]]:
     """Place a lease; clear hosts for the lease if there is no room otherwise.
 
@@ -78,6 +79,8 @@ def place(
     :param attempt: places the lease on the replica as it is at the time
     :param enough: the number of instances with new paths after which no
         further host is cleared
+    :param cleared: the hosts that were cleared for the lease by earlier
+        commits, which other instances do not enter
     :returns: the allocations, and the instances that have another path now
     :raises NotEnoughHostsAvailable: if there is no room after all; no instance
         has another path then
@@ -95,8 +98,8 @@ def place(
     ]
     with replica.changing() as put, contextlib.ExitStack() as undo:
         clearing = _Clearing(replica, now, rules, put, undo)
-        lacking = at_first = _lacking(lease, refusal)
-        clearing.keep_free(placers[0], _refused(lease, refusal))
+        clearing.keep_free(cleared)
+        lacking = _lacking(lease, refusal)
         while clearing.clear_next(placers, _refused(lease, refusal)):
             lacking -= 1
             if lacking <= 0:
@@ -107,7 +110,7 @@ def place(
                     refusal = e
                     lacking = _lacking(lease, refusal)
             if clearing.count >= enough:
-                raise TooManyDisplaced(clearing.cleared, at_first)
+                raise TooManyDisplaced(clearing.cleared)
         raise refusal
 
 
@@ -200,30 +203,14 @@ class _Clearing:
         with self._replica.indexes.removed(self._kept_free.values()):
             yield
 
-    def keep_free(self, placer: Placer, reservation: Reservation) -> None:
-        """Keep the free hosts that a reservation needs, beside those cleared.
-
-        Else instances that leave one host would be moved to another of these.
-        """
-        main = self._replica.indexes.main
-        in_window = placer.room(reservation)
-        for room, part in in_window.parts(
-            placer.candidates(reservation), reservation.demand.slot
-        ):
-            hosts = [
-                host for host in part.hosts if host not in self._kept_free
-            ]
-            fits = main.fits(
-                main.rows(hosts), room.window.start, room.window.end, None,
-                whole=True,
-            )
-            free = itertools.compress(hosts, fits)
-            missing = reservation.demand.least - len(self._kept_free)
-            for host in itertools.islice(free, max(missing, 0)):
-                self._kept_free[host] = _kept_free(host, room.window)
-        self._undo.enter_context(
-            self._replica.indexes.added(self._kept_free.values())
-        )
+    def keep_free(self, hosts: Mapping[str, Window]) -> None:
+        """Keep hosts free over windows, like the hosts that are cleared."""
+        kept = {
+            host: _kept_free(host, window) for host, window in hosts.items()
+            if host in self._replica.hosts
+        }
+        self._kept_free |= kept
+        self._undo.enter_context(self._replica.indexes.added(kept.values()))
 
     def clear_next(
         self, placers: Iterable[Placer], reservation: Reservation
@@ -263,6 +250,7 @@ class _Clearing:
         if key not in self._costs:
             self._costs[key] = _Costs(self._by_use([*hosts()], window))
         costs = self._costs[key]
+        costs.known |= self._weigh(costs.take_again(), window, reservation)
         while True:
             found = [
                 host for host, _ in sorted(
@@ -384,23 +372,27 @@ class _Costs:
 
     def __init__(self, hosts: Sequence[str]) -> None:
         self.known: dict[str, int] = {}
-        self._unknown = list(hosts[:MAX_WEIGHED])
+        self._unknown = iter(hosts[:MAX_WEIGHED])
         self._taken: set[str] = set()
+        self._again: set[str] = set()
 
     def take(self) -> list[str]:
         """Return the next hosts of which to determine the costs."""
-        some = self._unknown[:WEIGHED]
-        del self._unknown[:WEIGHED]
+        some = list(itertools.islice(self._unknown, WEIGHED))
         self._taken.update(some)
         return some
 
+    def take_again(self) -> list[str]:
+        """Return the hosts of which to determine the costs again."""
+        again, self._again = sorted(self._again), set()
+        return again
+
     def forget(self, hosts: Iterable[str]) -> None:
-        """Have the costs of hosts determined again where they were known."""
-        again = sorted(self._taken.intersection(hosts))
-        self._taken.difference_update(again)
+        """Have the costs of hosts determined again, where they were."""
+        again = self._taken.intersection(hosts)
+        self._again |= again
         for host in again:
             self.known.pop(host, None)
-        self._unknown[:0] = again
 
 
 def _kept_free(host: str, window: Window) -> Allocation:

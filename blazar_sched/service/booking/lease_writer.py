@@ -35,8 +35,8 @@ from blazar_sched.service.bus import notifier
 from blazar_sched.service.bus.notifier import LEASE_CREATE
 from blazar_sched.service.bus.notifier import LEASE_UPDATE
 from blazar_sched.service.enforcement.base import LeaseChange
-from blazar_sched.service.ledger.ledger import CommitFirst
 from blazar_sched.service.ledger.reader import Reader
+from blazar_sched.service.ledger.tx import CommitFirst
 from blazar_sched.service.ledger.tx import PlacingTx
 from blazar_sched.service.resources.base import FreeOffHosts
 
@@ -74,10 +74,10 @@ class LeaseWriter:
         :raises NotEnoughHostsAvailable: if a reservation finds no room
         :raises CommitFirst: if another commit must clear hosts first
         """
-        with self._clearing_first(now):
+        with self._clearing_first(tx, lease.window, now) as cleared:
             return place(
                 tx.replica, lease, now, self.options, self._rules_of(lease),
-                displacement.ENOUGH,
+                displacement.ENOUGH, cleared,
             )
 
     def _rules_of(self, lease: Lease) -> Rules | None:
@@ -85,14 +85,22 @@ class LeaseWriter:
         return None if lease.is_lifetime else self.rules
 
     @contextlib.contextmanager
-    def _clearing_first(self, now: int) -> Iterator[None]:
+    def _clearing_first(
+        self, tx: PlacingTx, window: Window, now: int
+    ) -> Iterator[Mapping[str, Window]]:
         """Have another commit clear the hosts that were too many in a block.
+
+        Yield the hosts that earlier commits have cleared for a window.
         """
         try:
-            yield
+            yield {
+                host: cleared for each in tx.first
+                for host, cleared in each.done.items()
+                if cleared.overlaps(window)
+            }
         except displacement.TooManyDisplaced as e:
             raise CommitFirst(
-                functools.partial(self._clear, e.hosts, now), e.lacking
+                functools.partial(self._clear, e.hosts, now), e.hosts
             ) from e
 
     def _clear(
@@ -190,9 +198,9 @@ class LeaseWriter:
         known = old
         settled = _settled(old, new, left)
         leavable_ = _none_leavable(tx)
-        with self._clearing_first(now):
+        with self._clearing_first(tx, new.left(now), now) as cleared:
             placed, displaced = self.place_changed(
-                tx.replica, old, new, now, left, displacement.ENOUGH
+                tx.replica, old, new, now, left, displacement.ENOUGH, cleared
             )
         if old.status == states.LEASE_ACTIVE:
             if changed or _grown(held, placed):
@@ -234,11 +242,12 @@ class LeaseWriter:
     def place_changed(
         self, replica: state.Replica, old: Lease, new: Lease, now: int,
         left: lease_placing.Allocations, enough: float = math.inf,
+        cleared: Mapping[str, Window] = displacement.NO_HOSTS,
     ) -> tuple[lease_placing.Allocations, list[Instance]]:
         """Return a changed lease's allocations and displaced instances.
 
         :param left: see `change`
-        :param enough: see displacement.place
+        :param enough: see displacement.place, likewise `cleared`
         :raises NotEnoughHostsAvailable: if the lease finds no room
         """
         replica.advance(now)
@@ -255,7 +264,7 @@ class LeaseWriter:
 
         return displacement.place(
             replica, new, new.left(now), now, self.rules, attempt,
-            self.options, enough,
+            self.options, enough, cleared,
         )
 
     @property
@@ -293,11 +302,12 @@ class LeaseWriter:
 def place(
     replica: state.Replica, lease: Lease, now: int, options: Options,
     rules: Rules | None, enough: float = math.inf,
+    cleared: Mapping[str, Window] = displacement.NO_HOSTS,
 ) -> tuple[lease_placing.Allocations, list[Instance]]:
     """Return a new lease's allocations and the displaced instances.
 
     :param rules: the rules of relocation; None if no instance is relocated
-    :param enough: see displacement.place
+    :param enough: see displacement.place, likewise `cleared`
     :raises NotEnoughHostsAvailable: if a reservation finds no room
     """
     replica.advance(now)
@@ -306,7 +316,7 @@ def place(
         lambda: lease_placing.place(
             replica, lease, lease.window, options=options
         ),
-        options, enough,
+        options, enough, cleared,
     )
 
 

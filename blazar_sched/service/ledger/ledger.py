@@ -55,6 +55,7 @@ from blazar_sched.service.ledger import retry
 from blazar_sched.service.ledger import snapshot
 from blazar_sched.service.ledger import tx
 from blazar_sched.service.ledger import writer
+from blazar_sched.service.ledger.tx import CommitFirst
 from blazar_sched.service.metrics import COMMIT_SECONDS
 from blazar_sched.service.metrics import CONFLICTS
 from blazar_sched.service.metrics import HELD_SECONDS
@@ -77,28 +78,6 @@ _TABLES = sa.text('SELECT version_num FROM alembic_version')
 # The reservations whose leases are deleted in one commit, for which other
 # commits wait; and the rows of another table.
 PURGE_SLICE = 50
-
-# The commits in a row that bring no progress, after which a work that needs
-# other commits first is given up.
-MAX_IN_VAIN = 5
-
-
-class CommitFirst(Exception):
-    """The work of a commit needs another commit first.
-
-    What takes long is done in several commits in this way, so that no other
-    commit waits for the whole.
-
-    :param work: the work of the other commit
-    :param remaining: how much is still to be done, by any measure
-    """
-
-    def __init__(
-        self, work: Callable[[tx.PlacingTx], object], remaining: int
-    ) -> None:
-        super().__init__()
-        self.work = work
-        self.remaining = remaining
 
 
 class Ledger(reader.Reader):
@@ -317,7 +296,7 @@ class Ledger(reader.Reader):
         by itself.
 
         The work may raise CommitFirst, and is run again after the other
-        commit.
+        commit: see there.
 
         :param dry_run: answer as `dry_run`, and commit nothing
         :raises Uncountable: if the replicas could not hold the allocations
@@ -325,19 +304,21 @@ class Ledger(reader.Reader):
         """
         if dry_run:
             return self.dry_run(work)
-        in_vain, remaining = 0, math.inf
-        while in_vain < MAX_IN_VAIN:
+        first: list[CommitFirst] = []
+        while True:
             try:
-                return self._commit_whole(work)
+                return self._commit_whole(work, first)
             except CommitFirst as e:
-                in_vain = 0 if e.remaining < remaining else in_vain + 1
-                remaining = min(remaining, e.remaining)
                 self.commit(e.work)
-        raise exception.Unavailable('other requests keep taking the room')
+                first.append(e)
 
-    def _commit_whole(self, work: Callable[[tx.PlacingTx], T]) -> T:
+    def _commit_whole(
+        self, work: Callable[[tx.PlacingTx], T], first: Sequence[CommitFirst]
+    ) -> T:
         with self._measured():
-            result, revision, told = self._retry(lambda: self._commit(work))
+            result, revision, told = self._retry(
+                lambda: self._commit(work, first)
+            )
         if revision is not None:
             _call(self._on_change, revision)
         for each in told:
@@ -454,7 +435,7 @@ class Ledger(reader.Reader):
         return self._retry(attempt)
 
     def _commit(
-        self, work: Callable[[tx.PlacingTx], T]
+        self, work: Callable[[tx.PlacingTx], T], first: Sequence[CommitFirst]
     ) -> tuple[T, int | None, list[Notification]]:
         """Return the result of the work, the revision if there is one, and
         the notifications.
@@ -466,7 +447,7 @@ class Ledger(reader.Reader):
                 self._holding(connection, 1) as revision,
             ):
                 self._catch_up(connection, replica, revision - 1)
-                with tx.attempt(connection, replica) as attempt:
+                with tx.attempt(connection, replica, first) as attempt:
                     result = _try(work, attempt)
                 change.write(connection, revision, attempt.records)
                 self._finish(connection, revision, attempt.notifications)
@@ -631,19 +612,12 @@ def _try(work: Callable[[tx.PlacingTx], T], attempt: tx.PlacingTx) -> T:
 def _try_undone(
     work: Callable[[tx.PlacingTx], T], attempt: tx.PlacingTx
 ) -> T:
-    """Return what `_try` does, with what the work needs first done before.
-
-    :raises Unavailable: if what the work needs first brings no progress
-    """
-    remaining = math.inf
+    """Return what `_try` does, with what the work needs first done before."""
+    first: list[CommitFirst] = []
     while True:
         try:
-            with attempt.undone() as within:
+            with attempt.undone(first) as within:
                 return _try(work, within)
         except CommitFirst as e:
-            if e.remaining >= remaining:
-                raise exception.Unavailable(
-                    'what the request needs first cannot be done now'
-                ) from e
-            remaining = e.remaining
             e.work(attempt)
+            first.append(e)

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The operations that the work of a commit may do on the ledger."""
 
+from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Iterator
+from collections.abc import Sequence
 import contextlib
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -31,6 +34,25 @@ from blazar_sched.service.ledger import trust
 
 # The kinds of records that say what is allocated.
 _PROMISES = (record.RESERVATION, record.ALLOCATION)
+
+
+class CommitFirst(Exception):
+    """The work of a commit needs another commit first.
+
+    What takes long is done in several commits in this way, so that no other
+    commit waits for the whole. The work finds in `PlacingTx.first` what was
+    committed first, and has to come to an end.
+
+    :param work: the work of the other commit
+    :param done: tells the work that raises this what the other commit has done
+    """
+
+    def __init__(
+        self, work: Callable[['PlacingTx'], object], done: Any
+    ) -> None:
+        super().__init__()
+        self.work = work
+        self.done = done
 
 
 class Tx(access.Writes, reader.Reader):
@@ -104,13 +126,15 @@ class PlacingTx(Tx):
     `records` holds the records of what has really changed.
 
     :param show: applies records to the replica for this attempt
+    :param first: what was committed before at the request of this work
     """
 
     def __init__(
         self, connection: sa.Connection, replica: state.Replica,
-        show: state.Put,
+        show: state.Put, first: Sequence[CommitFirst] = (),
     ) -> None:
         super().__init__(connection)
+        self.first = first
         self.records: list[record.Record] = []
         self._replica = replica
         self._show = show
@@ -159,11 +183,13 @@ class PlacingTx(Tx):
                 self._replica.check(self.records)
 
     @contextlib.contextmanager
-    def undone(self) -> Iterator['PlacingTx']:
+    def undone(
+        self, first: Sequence[CommitFirst] = ()
+    ) -> Iterator['PlacingTx']:
         """Yield a transaction within this one, whose writes are undone."""
         with (
             self._connection.begin_nested() as savepoint,
-            attempt(self._connection, self.replica) as within,
+            attempt(self._connection, self.replica, first) as within,
         ):
             yield within
             savepoint.rollback()
@@ -174,14 +200,16 @@ class PlacingTx(Tx):
 
 @contextlib.contextmanager
 def attempt(
-    connection: sa.Connection, replica: state.Replica
+    connection: sa.Connection, replica: state.Replica,
+    first: Sequence[CommitFirst] = (),
 ) -> Iterator[PlacingTx]:
     """Yield an attempt at a commit; the replica lacks its writes afterwards.
 
     :param replica: a replica at the newest committed revision
+    :param first: as for PlacingTx
     """
     with replica.changing() as show:
-        yield PlacingTx(connection, replica, show)
+        yield PlacingTx(connection, replica, show, first)
 
 
 def _has_promise(records: Iterable[record.Record]) -> bool:

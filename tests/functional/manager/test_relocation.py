@@ -96,11 +96,11 @@ class Commits:
         self.count, self.fatal = 0, None
         commit = Ledger._commit_whole
 
-        def counted(ledger, work):
+        def counted(ledger, work, first):
             self.count += 1
             if self.count == self.fatal:
                 raise Killed
-            return commit(ledger, work)
+            return commit(ledger, work, first)
 
         monkeypatch.setattr(Ledger, '_commit_whole', counted)
         monkeypatch.setattr(displacement, 'ENOUGH', 1)

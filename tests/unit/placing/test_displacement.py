@@ -18,6 +18,7 @@ from blazar_sched.domain.window import FOREVER
 from blazar_sched.domain.window import Window
 from blazar_sched.placing import displacement
 from blazar_sched.placing import lease_placing
+from blazar_sched.placing.displacement import NO_HOSTS
 from blazar_sched.replica import accounting
 from blazar_sched.replica import record
 from blazar_sched.replica import state
@@ -26,8 +27,6 @@ from tests.unit.placing.placements import make_lease
 
 NAMES = 'abcd'
 LAST = 24
-# A lease of this test needs fewer hosts cleared.
-MAX_PARTS = 8
 RULES = Rules(lead=1, most_moves=3, shortest_stay=1)
 
 HOSTS = st.tuples(*(
@@ -94,21 +93,23 @@ class World:
 
     def book_in_parts(self, lease):
         """Book a lease; commit the new path of one instance after another."""
-        for _ in range(MAX_PARTS):
+        cleared = {}
+        while True:
             try:
-                return self.book(lease, enough=1)
+                return self.book(lease, enough=1, cleared=cleared)
             except displacement.TooManyDisplaced as e:
+                assert e.hosts.keys() > cleared.keys()
+                cleared = e.hosts
                 self.put(displacement.clear(self.replica, e.hosts, 0, RULES))
-        raise exception.NotEnoughHostsAvailable('no progress')
 
-    def book(self, lease, rules=RULES, enough=math.inf):
+    def book(self, lease, rules=RULES, enough=math.inf, cleared=NO_HOSTS):
         """Place a lease and commit; return the displaced instances."""
         before = self.look()
         try:
             placed, displaced = displacement.place(
                 self.replica, lease, lease.window, 0, rules,
                 lambda: lease_placing.place(self.replica, lease, lease.window),
-                enough=enough,
+                enough=enough, cleared=cleared,
             )
         finally:
             assert self.look() == before
@@ -251,13 +252,22 @@ def test_a_lease_clears_hosts_in_parts(hosts):
 
 
 def test_a_part_leaves_the_hosts_free_that_others_have_cleared():
-    world = lab(1, 1, 1, 0)
-    with pytest.raises(displacement.TooManyDisplaced) as raised:
+    world = lab(1, 1, 1, 1)
+    with pytest.raises(displacement.TooManyDisplaced) as first:
         world.book(lease_of(3), enough=1)
-    assert 'd' in raised.value.hosts
-    first = displacement.clear(world.replica, raised.value.hosts, 0, RULES)
-    world.put(first)
-    assert not any(world.used('d', at)[0] for at in range(10, 20))
+    [cleared] = first.value.hosts
+    world.put(displacement.clear(world.replica, first.value.hosts, 0, RULES))
+    with pytest.raises(displacement.TooManyDisplaced) as second:
+        world.book(lease_of(3), enough=1, cleared=first.value.hosts)
+    assert first.value.hosts.items() < second.value.hosts.items()
+    world.put(displacement.clear(world.replica, second.value.hosts, 0, RULES))
+    assert not any(world.used(cleared, at)[0] for at in range(10, 20))
+
+
+def test_a_free_host_may_be_filled_to_clear_others():
+    world = lab(2, 2, 3, 0)
+    world.book(lease_of(2))
+    assert world.overloaded() == set()
 
 
 def test_a_host_that_is_gone_is_not_cleared():
