@@ -13,11 +13,11 @@ from collections import defaultdict
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Sequence
-import contextlib
 import heapq
 import itertools
 import operator
 
+from blazar_sched.domain.allocation import Allocation
 from blazar_sched.domain.inventory import VCPU
 from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.window import Window
@@ -33,8 +33,8 @@ from blazar_sched.replica.indexes import peaks_of
 # The reservations, those that start first, whose hosts are looked at; and the
 # most hosts that are tried, and that are found.
 MAX_RESERVATIONS, MAX_TRIED, MAX_FOUND = 200, 8, 4
-# The most reservations that are moved on trial: commits of this process wait
-# for the search.
+# The most reservations that leave a host on trial: commits of this process
+# wait meanwhile.
 MAX_MOVED = 50
 
 # The uuids of the hosts that a reservation can leave, by its id.
@@ -82,46 +82,73 @@ def find(
 ) -> Leavable:
     """Return the hosts that leases can leave, all of these hosts together.
 
-    The leases leave one host after the other. A host that was left is not
-    taken again, and a host that was taken is not left.
-
-    A reallocation of each lease on each of the hosts, of MAX_MOVED
-    reservations at most: hosts that would exceed this are passed over.
+    A reallocation of each lease on each of the hosts.
 
     :param replica: by LedgerAccounting
     :param hosts: uuids of the hosts, in the order in which they are tried
     :param leases: the leases that may leave hosts
     """
-    on_host: dict[str, list[Lease]] = {host: [] for host in hosts}
-    for lease in leases:
-        held = lease_placing.allocations_of(replica, lease)
-        for host in {a.host for many in held.values() for a in many}:
-            if host in on_host:
-                on_host[host].append(lease)
-    found: defaultdict[str, list[str]] = defaultdict(list)
-    left: set[str] = set()
-    taken: set[str] = set()
-    remaining = MAX_MOVED
-    with contextlib.ExitStack() as trials:
-        for host in hosts:
-            count = sum(len(lease.reservations) for lease in on_host[host])
-            if host in taken or count > remaining:
-                continue
-            remaining -= count
-            with contextlib.ExitStack() as trial:
-                put = trial.enter_context(replica.changing())
-                moved = _leave(
-                    replica, put, on_host[host], {*left, host}, options
-                )
-                if moved:
-                    left.add(host)
-                    for id_, new in moved.items():
-                        found[id_].append(host)
-                        taken.update(each.host for each in new)
-                    trials.push(trial.pop_all())
-            if len(left) == MAX_FOUND:
-                break
-    return {id_: tuple(sorted(hosts)) for id_, hosts in found.items()}
+    search = Search(replica, leases, options)
+    for host in hosts:
+        search.try_host(replica, host)
+    return search.found()
+
+
+class Search:
+    """The search for hosts that leases can leave, host by host.
+
+    The leases leave one host after the other. A host that was left is not
+    taken again, and a host that was taken is not left.
+
+    :param replica: by LedgerAccounting
+    :param leases: the leases that may leave hosts
+    """
+
+    def __init__(
+        self, replica: state.Replica, leases: Iterable[Lease],
+        options: Options = DEFAULT_OPTIONS,
+    ) -> None:
+        self._options = options
+        self._on_host: defaultdict[str, list[Lease]] = defaultdict(list)
+        for lease in leases:
+            held = lease_placing.allocations_of(replica, lease)
+            for host in {a.host for many in held.values() for a in many}:
+                self._on_host[host].append(lease)
+        self._found: defaultdict[str, list[str]] = defaultdict(list)
+        self._left: set[str] = set()
+        self._taken: set[str] = set()
+        # The moves to other hosts so far.
+        self._moves: list[record.Record] = []
+
+    def try_host(self, replica: state.Replica, host: str) -> None:
+        """Have the leases on a host leave the host on trial.
+
+        A reallocation of each of the leases. A host is passed over if they
+        have more than MAX_MOVED reservations, or if MAX_FOUND hosts are found.
+        """
+        leases = self._on_host[host]
+        count = sum(len(lease.reservations) for lease in leases)
+        if (
+            host in self._taken or count > MAX_MOVED
+            or len(self._left) == MAX_FOUND
+        ):
+            return
+        with replica.changing() as put:
+            put(self._moves)
+            moved = _leave(
+                replica, put, leases, {*self._left, host}, self._options
+            )
+        if not moved:
+            return
+        self._left.add(host)
+        for id_, (before, after) in moved.items():
+            self._found[id_].append(host)
+            self._taken.update(a.host for a in after if a not in before)
+            self._moves += map(record.removal, before)
+            self._moves += map(record.encode, after)
+
+    def found(self) -> Leavable:
+        return {id_: tuple(sorted(each)) for id_, each in self._found.items()}
 
 
 def known(replica: state.Replica) -> Leavable:
@@ -144,13 +171,13 @@ def in_both(one: Leavable, other: Leavable) -> Leavable:
 def _leave(
     replica: state.Replica, put: state.Put, leases: Iterable[Lease],
     hosts: Collection[str], options: Options,
-) -> lease_placing.Allocations | None:
+) -> dict[str, tuple[list[Allocation], list[Allocation]]] | None:
     """Have leases leave hosts on trial.
 
-    :returns: the allocations that are new, of the reservations that leave, by
-        id; None if one finds too little room
+    :returns: the allocations of the reservations that leave, before and after,
+        by the id of the reservation; None if one finds too little room
     """
-    moved: lease_placing.Allocations = {}
+    moved = {}
     for lease in leases:
         held = lease_placing.allocations_of(replica, lease)
         placed = reallocation.reallocate(
@@ -160,7 +187,7 @@ def _leave(
             if reallocation.loses(held[id_], after):
                 return None
             if {a.host for a in held[id_]} & {*hosts}:
-                moved[id_] = [a for a in after if a not in held[id_]]
+                moved[id_] = held[id_], after
                 put([
                     *map(record.removal, held[id_]),
                     *map(record.encode, after),

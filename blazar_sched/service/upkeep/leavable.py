@@ -70,14 +70,40 @@ class LeavableHosts(loop.Looped):
             functools.partial(self._hosts_to_try, now=now)
         )
         leases = self._ledger.leases_on(hosts, now)
-        self._searched, found, known = self._ledger.read_replica(
+        found, known = self._search(hosts, leases, now)
+        if found != known:
+            self._ledger.commit(functools.partial(self._write, found=found))
+
+    def _search(
+        self, hosts: Sequence[str], leases: Sequence[Lease], now: int
+    ) -> tuple[Leavable, Leavable]:
+        """Return which of the hosts leases can leave, now and as found last.
+
+        Commits of this process wait for one host at most. A commit between
+        two hosts makes the result one of no revision.
+
+        :param leases: the leases on the hosts
+        """
+        rules = placing_options.rules(self._conf)
+        options = placing_options.read(self._conf.manager)
+        movable = [
+            each for each in leases
+            if rules is not None and replanning.is_movable(each, now)
+            and each.start > now + rules.lead
+        ]
+        search, self._searched, known = self._ledger.read_replica(
             lambda replica: (
-                replica.revision, self._find(replica, hosts, leases, now),
+                leavable.Search(replica, movable, options), replica.revision,
                 leavable.known(replica),
             )
         )
-        if found != known:
-            self._ledger.commit(functools.partial(self._write, found=found))
+        for host in hosts:
+            if not self._ledger.read_replica(functools.partial(
+                _try, search=search, host=host, revision=self._searched
+            )):
+                self._searched = -1
+                break
+        return search.found(), known
 
     def _write(self, tx: PlacingTx, found: Leavable) -> None:
         """Write what was found at the revision that was searched.
@@ -100,26 +126,15 @@ class LeavableHosts(loop.Looped):
             return []
         return leavable.hosts_to_try(replica, now, now + rules.lead)
 
-    def _find(
-        self, replica: state.Replica, hosts: Sequence[str],
-        leases: Sequence[Lease], now: int,
-    ) -> Leavable:
-        """Return which of the hosts leases can leave.
 
-        :param leases: the leases on the hosts
-        """
-        rules = placing_options.rules(self._conf)
-        if rules is None:
-            return {}
-        return leavable.find(
-            replica, hosts,
-            (
-                each for each in leases
-                if replanning.is_movable(each, now)
-                and each.start > now + rules.lead
-            ),
-            placing_options.read(self._conf.manager),
-        )
+def _try(
+    replica: state.Replica, search: leavable.Search, host: str, revision: int
+) -> bool:
+    """Have leases leave a host on trial, if the revision is still the same."""
+    if replica.revision != revision:
+        return False
+    search.try_host(replica, host)
+    return True
 
 
 def _has_excess(replica: state.Replica, now: int) -> bool:

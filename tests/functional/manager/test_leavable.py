@@ -5,6 +5,7 @@ import dataclasses
 
 import pytest
 
+from blazar_sched.placing import leavable as placing
 from tests.functional.manager.conftest import hosts
 from tests.functional.manager.relocating import FEATURES
 from tests.functional.manager.relocating import NAMES
@@ -110,6 +111,37 @@ def test_what_was_found_stays_until_the_lease_has_moved(world):
     world.manager.replanner.replan()
     search(world)
     assert node not in hosts_of(world, lease) | leavable(world)
+
+
+@pytest.mark.parametrize('number', range(1, 6))
+def test_no_host_is_added_if_a_lease_comes_during_the_search(
+    world, monkeypatch, number
+):
+    book(world, 2)
+    read = world.ledger.read_replica
+    count = 0
+
+    def reading(query):
+        nonlocal count
+        found = read(query)
+        count += 1
+        if count == number:
+            # All hosts to which the lease could move.
+            book(world, len(NAMES) - 2)
+        return found
+
+    monkeypatch.setattr(world.ledger, 'read_replica', reading)
+    search(world)
+    search(world)
+    assert count > number
+    assert leavable(world) == set()
+
+
+def test_hosts_of_many_reservations_are_passed_over(world, monkeypatch):
+    monkeypatch.setattr(placing, 'MAX_MOVED', 0)
+    book(world, 1)
+    search(world)
+    assert leavable(world) == set()
 
 
 def test_a_second_manager_writes_nothing(world, conf):
