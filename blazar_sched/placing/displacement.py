@@ -48,7 +48,7 @@ MAX_FAILED = 100
 WEIGHED, MAX_WEIGHED = 100, 1000
 NO_HOSTS: Mapping[str, Window] = {}
 # The number of instances with new paths after which one commit has enough.
-ENOUGH = 20
+ENOUGH = 10
 
 
 class TooManyDisplaced(Exception):

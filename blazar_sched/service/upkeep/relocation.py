@@ -67,7 +67,7 @@ LOG = log.getLogger(__name__)
 # Seconds between two looks for moves that are due, and for missing paths.
 INTERVAL = 5.0
 # The instances whose paths one commit writes.
-INSTANCES_IN_COMMIT = 10
+INSTANCES_IN_COMMIT = 5
 # Seconds until Nova is asked again for a move that has not happened.
 PAUSE = 30
 # The most requests for a move to one host, if a path leads to another host.
