@@ -100,16 +100,18 @@ def place(
         clearing = _Clearing(replica, now, rules, put, undo)
         clearing.keep_free(cleared)
         lacking = _lacking(lease, refusal)
-        while clearing.clear_next(placers, _refused(lease, refusal)):
+        more = True
+        while more:
+            more = clearing.clear_next(placers, _refused(lease, refusal))
             lacking -= 1
-            if lacking <= 0:
+            if lacking <= 0 or (not more and clearing.count):
                 try:
                     with clearing.open():
                         return attempt(), clearing.displaced
                 except exception.NotEnoughHostsAvailable as e:
                     refusal = e
                     lacking = _lacking(lease, refusal)
-            if clearing.count >= enough:
+            if more and clearing.count >= enough:
                 raise TooManyDisplaced(clearing.cleared)
         raise refusal
 
@@ -135,7 +137,7 @@ def clear(
 def _lacking(
     lease: Lease, refusal: exception.NotEnoughHostsAvailable
 ) -> int:
-    """Return how many more hosts must be cleared at least."""
+    """Return after how many more hosts to try again to place a lease."""
     demand = _refused(lease, refusal).demand
     if not demand.whole:
         return 1
