@@ -175,8 +175,9 @@ class _Clearing:
         # The allocations that keep cleared hosts free, by host.
         self._kept_free: dict[str, Allocation] = {}
         self._failed: set[str] = set()
-        # The costs of hosts by the window and the id of the reservation.
-        self._costs: dict[tuple[Window, str], _Costs] = {}
+        # The costs of hosts by the number of the placer, the window and the id
+        # of the reservation.
+        self._costs: dict[tuple[int, Window, str], _Costs] = {}
 
     @property
     def displaced(self) -> list[Instance]:
@@ -221,7 +222,7 @@ class _Clearing:
 
         :param placers: the placers to go by, one after the other
         """
-        for placer in placers:
+        for number, placer in enumerate(placers):
             candidates = placer.candidates(reservation)
             in_window = placer.room(reservation)
             for room, part in in_window.parts(
@@ -230,7 +231,9 @@ class _Clearing:
                 hosts = functools.partial(
                     group_limit.open_hosts, in_window, part, reservation.demand
                 )
-                for host in self._by_cost(hosts, room.window, reservation):
+                for host in self._by_cost(
+                    number, hosts, room.window, reservation
+                ):
                     if len(self._failed) >= MAX_FAILED:
                         return False
                     if self.clear(host, room.window):
@@ -239,7 +242,7 @@ class _Clearing:
         return False
 
     def _by_cost(
-        self, hosts: Callable[[], Iterable[str]], window: Window,
+        self, number: int, hosts: Callable[[], Iterable[str]], window: Window,
         reservation: Reservation,
     ) -> list[str]:
         """Return hosts that could be cleared, the cheapest first.
@@ -247,8 +250,10 @@ class _Clearing:
         The cost of a host is the size of the instances in the way. Whether
         these instances find paths is not known yet. The costs are determined
         of WEIGHED hosts at a time, those first of which the least is taken.
+
+        :param number: of the placer whose candidates the hosts are
         """
-        key = window, reservation.id
+        key = number, window, reservation.id
         if key not in self._costs:
             self._costs[key] = _Costs(self._by_use([*hosts()], window))
         costs = self._costs[key]

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import pytest
 
 from blazar_sched.domain import exception
+from blazar_sched.domain import requirements
 from blazar_sched.domain.group_limit import GroupLimit
 from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.relocation import Rules
@@ -19,6 +20,7 @@ from blazar_sched.domain.window import Window
 from blazar_sched.placing import displacement
 from blazar_sched.placing import lease_placing
 from blazar_sched.placing.displacement import NO_HOSTS
+from blazar_sched.placing.options import Options
 from blazar_sched.replica import accounting
 from blazar_sched.replica import record
 from blazar_sched.replica import state
@@ -228,6 +230,25 @@ def test_the_hosts_of_other_leases_are_not_looked_at_first(monkeypatch):
     world.book(lease_of(1, 'first'))
     [displaced] = world.book(lease_of(1, 'second'))
     assert displaced.host == 'c'
+
+
+def test_hosts_beyond_the_default_requirement_are_cleared_too():
+    world = World(LAB, [
+        (name, 1, FOREVER, name == 'b', False) for name in NAMES
+    ])
+    options = Options(
+        default=requirements.parse('["==", "$hypervisor_hostname", "a"]', ''),
+        retry=True,
+    )
+    lease = lease_of(1)
+    _, [displaced] = displacement.place(
+        world.replica, lease, lease.window, 0, RULES,
+        lambda: lease_placing.place(
+            world.replica, lease, lease.window, options=options
+        ),
+        options,
+    )
+    assert displaced.host == 'b'
 
 
 def test_a_free_host_is_taken_first():
