@@ -41,9 +41,10 @@ from blazar_sched.replica.indexes import WHOLE
 
 # The reservation of the allocations that keep cleared hosts free.
 _CLEARED = 'cleared'
-# The number of hosts that cannot be cleared, after which a lease is refused:
-# no other commit waits for a search among all hosts of a large cloud.
-MAX_FAILED = 100
+# The numbers of hosts that cannot be cleared, after which a lease is refused:
+# no other commit waits for a search among all hosts of a large cloud. A search
+# for a path looks at every host, so that fewer are made in a larger cloud.
+MIN_FAILED, MAX_FAILED, MAX_LOOKED = 20, 100, 200_000
 # The number of hosts whose costs are determined together, and at most.
 WEIGHED, MAX_WEIGHED = 100, 1000
 NO_HOSTS: Mapping[str, Window] = {}
@@ -175,6 +176,8 @@ class _Clearing:
         # The allocations that keep cleared hosts free, by host.
         self._kept_free: dict[str, Allocation] = {}
         self._failed: set[str] = set()
+        affordable = MAX_LOOKED // (len(replica.hosts) or 1)
+        self._most_failed = max(MIN_FAILED, min(MAX_FAILED, affordable))
         # The costs of hosts by the number of the placer, the window and the id
         # of the reservation.
         self._costs: dict[tuple[int, Window, str], _Costs] = {}
@@ -234,7 +237,7 @@ class _Clearing:
                 for host in self._by_cost(
                     number, hosts, room.window, reservation
                 ):
-                    if len(self._failed) >= MAX_FAILED:
+                    if len(self._failed) >= self._most_failed:
                         return False
                     if self.clear(host, room.window):
                         return True

@@ -299,6 +299,11 @@ def test_a_host_that_is_gone_is_not_cleared():
     assert moved.host == 'a'
 
 
+def test_a_lease_is_refused_without_any_host():
+    with pytest.raises(exception.NotEnoughHostsAvailable):
+        World([]).book(lease_of(1))
+
+
 def test_who_is_not_movable_is_not_displaced():
     world = lab(1, 1, 1, 1, movable=False)
     with pytest.raises(exception.NotEnoughHostsAvailable):
