@@ -268,16 +268,6 @@ opts = [
     ),
     group_limit.opt,
     cfg.IntOpt(
-        'max_held_offers', default=5, min=0, mutable=True,
-        help='Maximum number of offers that a project can hold at a time. '
-        'No other lease gets the room of a held offer. 0 allows no offer to '
-        'be held.',
-    ),
-    cfg.IntOpt(
-        'max_offer_hold', default=3600, min=1, mutable=True,
-        help='Maximum number of seconds for which an offer can be held.',
-    ),
-    cfg.IntOpt(
         'changes_kept', default=100000, min=1, mutable=True,
         help='Number of the newest revisions of the ledger whose changes are '
         'kept. A replica that is behind by more revisions fetches a full '

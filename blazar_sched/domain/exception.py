@@ -78,10 +78,6 @@ class MaxResources(LimitExceeded):
     """More of a resource class than the project's limit."""
 
 
-class MaxHeldOffers(LimitExceeded):
-    """The project would hold too many offers."""
-
-
 class NotFound(BlazarSchedError):
     """An id for which there is nothing that the caller may see."""
 
@@ -90,10 +86,6 @@ class NotFound(BlazarSchedError):
 
 class LeaseNotFound(NotFound):
     """An id for which there is no lease that the caller may see."""
-
-
-class OfferNotFound(NotFound):
-    """There is no such held offer in the project."""
 
 
 class HostNotFound(NotFound):
@@ -145,10 +137,6 @@ class InvalidStatus(Conflict):
 
 class CantUpdateParameter(Conflict):
     """A change of a parameter that is fixed from creation or from start on."""
-
-
-class OfferLapsed(Conflict):
-    """An offer that is to be accepted is not held any more."""
 
 
 class IdempotencyKeyReused(Conflict):

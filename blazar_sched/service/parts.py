@@ -6,10 +6,12 @@ the part brings is in modules of the package, each of which is optional and is
 read by one place of the core:
 
 ``api``
-    `ROUTES`, the routes of the part; `LAYERS`, WSGI layers that answer at
-    paths of their own: see `service.api.deploy`; and `opened(conf)`, which
-    returns the paths that are answered without a token, each with what its
-    handler finds in the WSGI environ under `service.api.auth.PUBLIC`.
+    `ROUTES`, the routes of the part, each of which takes the place of the
+    core's route with its method and path, if there is one; `LAYERS`, WSGI
+    layers that answer at paths of their own: see `service.api.deploy`; and
+    `opened(conf)`, which returns the paths that are answered without a token,
+    each with what its handler finds in the WSGI environ under
+    `service.api.auth.PUBLIC`.
 ``calls``
     `Calls`, the calls of the API to the manager: see `service.bus.calls`.
 ``exception``

@@ -9,9 +9,9 @@ from oslo_config import cfg
 from blazar_sched.service.api import caller
 from blazar_sched.service.api import errors
 from blazar_sched.service.api import media
-from blazar_sched.service.api import offer
 from blazar_sched.service.api import policies
 from blazar_sched.service.api import policy
+from blazar_sched.service.api import refusal
 from blazar_sched.service.api import routes
 from blazar_sched.service.api import waiting
 from blazar_sched.service.api.route import Route
@@ -51,7 +51,7 @@ def application(
         {falcon.MEDIA_JSON: media.StrictJSON(conf.api.max_request_body_size)}
     )
     errors.register(app)
-    offer.register(app)
+    refusal.register(app)
     routes.add_to(
         app, answered, manager, policy.Enforcer(conf, policies.list_rules()),
         waiting.Waiting(conf.api.threads),

@@ -50,6 +50,7 @@ NOW = 'now'
 DEFAULT = 'default'
 
 Body = dict[str, Any]
+Creation = Callable[[falcon.Request, Caller, Body, bool], Callable[..., Body]]
 
 
 def list_leases(req: falcon.Request, caller: Caller) -> Body:
@@ -100,13 +101,21 @@ def show_lease(
 
 def create_lease(req: falcon.Request, caller: Caller) -> Body:
     """Create a lease with all of its reservations, or create nothing."""
+    return make(req, caller, schemas.CREATE, creation)
+
+
+def make(
+    req: falcon.Request, caller: Caller, schema: validation.ByVersion,
+    creation: Creation,
+) -> Body:
+    """Make the lease of a request, or tell what would be made.
+
+    :param creation: returns the call that makes the lease
+    """
     only_asks = dry_run.argument(req)
-    body = schemas.read(req.media, schemas.CREATE, caller.version)
-    validation.check_body(schemas.CREATE, caller.version, body)
-    if schemas.OFFER in body:
-        create = _acceptance(caller, body)
-    else:
-        create = _creation(req, caller, body, bool(only_asks))
+    body = schemas.read(req.media, schema, caller.version)
+    validation.check_body(schema, caller.version, body)
+    create = creation(req, caller, body, bool(only_asks))
     if only_asks:
         return create(**only_asks)
     return trust.with_trust(
@@ -115,7 +124,7 @@ def create_lease(req: falcon.Request, caller: Caller) -> Body:
     )
 
 
-def _creation(
+def creation(
     req: falcon.Request, caller: Caller, body: Body, only_asks: bool
 ) -> Callable[..., Body]:
     """Return the call that creates the lease of a request.
@@ -141,9 +150,9 @@ def _creation(
         'user_id': caller.user_id,
         'start': _start(body.get('start_date')),
         'end': _end(body.get('end_date'), caller.version),
-        'before_end': _before_end(body.get('before_end_date')),
+        'before_end': before_end(body.get('before_end_date')),
         'reservations': reservations,
-        **_labels(body),
+        **labels(body),
         **length,
     }
     if 'alternatives' in body:
@@ -158,34 +167,10 @@ def _creation(
             for each in body['alternatives']
         ]
     more = {**idempotency.argument(req, only_asks), **_offering(caller)}
-    return _call(caller.manager.create_lease, values, more)
+    return call(caller.manager.create_lease, values, more)
 
 
-def _acceptance(caller: Caller, body: Body) -> Callable[..., Body]:
-    """Return the call that makes the lease of an offer.
-
-    :raises InvalidInput: naming a field that the offer settles
-    """
-    settled = sorted(set(body) - set(schemas.ACCEPTING))
-    if settled:
-        raise exception.InvalidInput(
-            f'{settled[0]} is settled by the offer', field=settled[0]
-        )
-    values = {
-        'offer': body[schemas.OFFER],
-        'name': body['name'],
-        'project_id': caller.project_id,
-        'user_id': caller.user_id,
-        'before_end': _before_end(body.get('before_end_date')),
-        **_labels(body),
-    }
-    # An offer is accepted once, whatever key the client sends. No key of a
-    # client has a line end: see idempotency.argument.
-    more = {'idempotency_key': f'offer\n{body[schemas.OFFER]}'}
-    return _call(caller.manager.accept_offer, values, more)
-
-
-def _call(
+def call(
     send: Callable[..., Body], values: Body, more: Mapping[str, Any]
 ) -> Callable[..., Body]:
     """Return a call of the manager that takes a trust's id, and dry_run."""
@@ -226,7 +211,7 @@ def update_lease(req: falcon.Request, caller: Caller, lease_id: str) -> Body:
     if 'before_end_date' in body and (
         body['before_end_date'] or caller.version >= microversion.V1_1
     ):
-        values['before_end'] = _before_end(body['before_end_date'])
+        values['before_end'] = before_end(body['before_end_date'])
     return caller.manager.update_lease(
         lease_id=lease_id, project_id=caller.scope, values=values,
         **extension.as_far_as_possible(body), **_offering(caller), **only_asks,
@@ -263,7 +248,7 @@ def _wanted(req: falcon.Request, caller: Caller) -> Body:
     }
 
 
-def _labels(body: Body) -> Body:
+def labels(body: Body) -> Body:
     """Return the labels of a request, if any.
 
     A request without labels has the idempotency digest that it always had.
@@ -363,7 +348,7 @@ def _starts(body: Body) -> Body:
     }
 
 
-def _before_end(text: str | None) -> int | str:
+def before_end(text: str | None) -> int | str:
     # Blazar's clients send null or '' for a value that the user left out.
     if not text:
         return DEFAULT
@@ -417,6 +402,10 @@ _LINKS = described(
     'Link to further leases, if `limit` leaves any out',
     LINKS.schema(microversion.V1_0),
 )
+TO_CREATE = LEASES.to_create(
+    create_lease, schemas.CREATE, query=schemas.CHANGING_QUERY,
+    headers=HEADERS, also=reservation.RULES,
+)
 ROUTES = (
     Route(
         'GET', LEASES.path, list_leases, LEASES.readable,
@@ -426,10 +415,7 @@ ROUTES = (
         ),
         query=schemas.QUERY,
     ),
-    LEASES.to_create(
-        create_lease, schemas.CREATE, query=schemas.CHANGING_QUERY,
-        headers=HEADERS, also=reservation.RULES,
-    ),
+    TO_CREATE,
     Route(
         'GET', _ONE, show_lease, LEASES.readable, Answer(LEASE, 'lease'),
         variable=LEASES.id, query=schemas.WAITING_QUERY,

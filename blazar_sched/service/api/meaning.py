@@ -6,7 +6,6 @@ This module has the descriptions that more than one field uses.
 
 LEASE_ID = 'ID of the lease'
 LEASE_NAME = 'Name of the lease'
-OFFER_ID = 'ID of the held offer'
 APPROVED_BY = (
     'ID of the user who has approved the offer, by which the limits in '
     '`needs_approval` are lifted'

@@ -23,8 +23,8 @@ from blazar_sched.service.api.field import INTEGER
 from blazar_sched.service.api.field import Object
 from blazar_sched.service.api.field import properties
 from blazar_sched.service.api.field import Type
-from blazar_sched.service.api.offer import IN_THE_WAY
-from blazar_sched.service.api.offer import OFFER
+from blazar_sched.service.api.refusal import IN_THE_WAY
+from blazar_sched.service.api.refusal import OFFER
 from blazar_sched.service.api.route import Answer
 from blazar_sched.service.api.route import Route
 from blazar_sched.service.api.validation import Schema

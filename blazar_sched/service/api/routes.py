@@ -29,7 +29,6 @@ from blazar_sched.service.api import host
 from blazar_sched.service.api import lease
 from blazar_sched.service.api import limit
 from blazar_sched.service.api import microversion
-from blazar_sched.service.api import offer
 from blazar_sched.service.api import openapi
 from blazar_sched.service.api import policy
 from blazar_sched.service.api import property
@@ -64,12 +63,14 @@ _CORE = (
     *capacity.ROUTES,
     *limit.ROUTES,
     *flavor.ROUTES,
-    *offer.ROUTES,
 )
 
 
 def of(running: Sequence[str] | None = None) -> tuple[Route, ...]:
     """Return the routes of the core and of the parts that run.
+
+    A route of a part takes the place of the route of the core with the same
+    method and path.
 
     :param running: the names of the parts, by default all that are installed
     """
@@ -79,12 +80,13 @@ def of(running: Sequence[str] | None = None) -> tuple[Route, ...]:
         """Show the OpenAPI document of the requested version."""
         return openapi.document(found, req.env[microversion.VERSION])
 
-    found = (
+    by_request = {(each.method, each.path): each for each in (
         *version.ROUTES,
         Route('GET', DOCUMENT, show_document, None, Answer(None)),
         *_CORE,
         *itertools.chain.from_iterable(parts.each('api', 'ROUTES', running)),
-    )
+    )}
+    found = tuple(by_request.values())
     return found
 
 

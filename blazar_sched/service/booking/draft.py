@@ -78,30 +78,8 @@ class Drafts:
             events=events, created_at=now,
         )
         if before_end == DEFAULT:
-            _check_announced(new)
+            check_announced(new)
         return new
-
-    def accepted(
-        self, held: Lease, values: Mapping[str, Any], now: int
-    ) -> Lease:
-        """Return the lease that the acceptance of a held offer makes.
-
-        :raises InvalidInput: naming the field that is wrong
-        """
-        before_end = values['before_end']
-        lease = dataclasses.replace(
-            held, name=values['name'], user_id=values['user_id'],
-            status=states.LEASE_PENDING, trust_id=values.get('trust_id'),
-            labels=values.get('labels', {}),
-            events=plan(
-                self._conf, held.id, held.window, before_end, now,
-                _acts_on_start(held.reservations),
-            ),
-            updated_at=now,
-        )
-        if before_end == DEFAULT:
-            _check_announced(lease)
-        return lease
 
     def changed(
         self, old: Lease, values: Mapping[str, Any], now: int
@@ -133,13 +111,13 @@ class Drafts:
                 old.vacate
                 if window.start == old.start
                 else _vacate(self._conf, window, now),
-                _acts_on_start(reservations),
+                acts_on_start(reservations),
             ),
         )
         if not new.is_within(old):
             new = dataclasses.replace(new, approved_by=None)
         _check_actions(old, new)
-        _check_announced(new, old)
+        check_announced(new, old)
         return self._announced_late(old, new, now)
 
     def is_as_requested(
@@ -328,7 +306,7 @@ def plan(
     )
 
 
-def _acts_on_start(reservations: Iterable[Reservation]) -> bool:
+def acts_on_start(reservations: Iterable[Reservation]) -> bool:
     return any(r.demand.on_start for r in reservations)
 
 
@@ -388,7 +366,7 @@ def _still_done(reservation: Reservation, old: str, new: str) -> Reservation:
     return dataclasses.replace(reservation, made=made)
 
 
-def _check_announced(new: Lease, old: Lease | None = None) -> None:
+def check_announced(new: Lease, old: Lease | None = None) -> None:
     """Refuse a requested action for which no time is scheduled."""
     if new.before_end is not None or new.end == FOREVER:
         return

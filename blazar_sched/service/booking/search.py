@@ -13,7 +13,6 @@ one project keep neither the threads of the API nor other projects waiting.
 from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Mapping
-from collections.abc import Sequence
 import contextlib
 import dataclasses
 import time
@@ -26,8 +25,6 @@ from blazar_sched.domain import duration
 from blazar_sched.domain import exception
 from blazar_sched.domain import lease as lease_rules
 from blazar_sched.domain.lease import Lease
-from blazar_sched.domain.reservation import Reservation
-from blazar_sched.domain.window import FOREVER
 from blazar_sched.domain.window import TIME_LIMIT
 from blazar_sched.domain.window import Window
 from blazar_sched.placing import window_limits
@@ -98,33 +95,6 @@ class WindowSearch:
         """Return the budget of a search that begins now in this thread."""
         return Budget(self.thread_time, seconds)
 
-    def windows(self, values: Mapping[str, Any]) -> Query['Windows']:
-        """Return the search for windows for a lease, or for an alternative.
-
-        :param values: the fields of a request for offers
-        :raises InvalidInput: naming the field that is wrong
-        """
-        now = self._bookings.now()
-        bounds = _bounds(values, now)
-        leases = [
-            self._bookings.drafts.new(
-                {
-                    'name': '', 'project_id': values['project_id'],
-                    'user_id': values['user_id'], 'before_end': None,
-                    'start': bounds.first,
-                    'end': bounds.first + bounds.least,
-                    'reservations': reservations,
-                },
-                now,
-            )
-            for reservations in values['alternatives']
-        ]
-        for lease in leases:
-            check_on_hosts(lease, self._bookings.drivers.searched)
-        return lambda reader: self._windows(
-            values, leases, bounds, now, reader
-        )
-
     def first(
         self, values: Mapping[str, Any], lease: Lease, now: int
     ) -> Query[int]:
@@ -139,7 +109,7 @@ class WindowSearch:
         :raises InvalidInput: naming the field that is wrong
         """
         check_on_hosts(lease, self._bookings.drivers.searched)
-        bounds = _bounds(values, now)
+        bounds = bounds_of(values, now)
         allowed = self._bookings.enforcement.first_start(lease.project_id, now)
         if bounds.first < allowed <= bounds.last:
             bounds = dataclasses.replace(bounds, first=allowed)
@@ -155,16 +125,16 @@ class WindowSearch:
             lease_search = LeaseSearch(
                 self._bookings.writer, lease, bounds, now, reader
             )
-            found = lease_search.best('earliest', 1, 1)
+            found = lease_search.earliest()
             until = lease_search.searched_until
-            if not found and until is not None:
+            if found is None and until is not None:
                 raise exception.NotEnoughHostsAvailable(
                     'no start has room before '
                     f'{duration.format_time(until)}, where the search was '
                     'given up because it took too long',
                     field='start_date',
                 )
-            return found[0].window.start if found else start
+            return start if found is None else found.window.start
 
         return search
 
@@ -252,77 +222,6 @@ class WindowSearch:
     def _short_budget(self) -> Budget:
         return self.budget(SECONDS_IN_COMMIT)
 
-    def _windows(
-        self, values: Mapping[str, Any], leases: Sequence[Lease],
-        bounds: window_search.Bounds, now: int, reader: ReplicaReader,
-    ) -> 'Windows':
-        limit, best = values['limit'], values['best']
-        found, until = [], []
-        for alternative, lease in enumerate(leases):
-            lease_search = LeaseSearch(
-                self._bookings.writer, lease, bounds, now, reader,
-                len(leases) - alternative,
-            )
-            found += [
-                (each, alternative)
-                for each in lease_search.best(best, limit, values['distance'])
-            ]
-            until.append(lease_search.searched_until)
-        found.sort(key=lambda offer: _KEYS[best](offer[0]))
-        return Windows(
-            [
-                LeaseWindow(leases[alternative], alternative, each)
-                for each, alternative in found[:limit]
-            ],
-            min((at for at in until if at is not None), default=None),
-            None if found else LeaseSearch(
-                self._bookings.writer, leases[0], bounds, now, reader
-            ).nearest(),
-        )
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class LeaseWindow:
-    """A window with room for a lease.
-
-    :param lease: the lease, in any window
-    :param alternative: the position of the lease's reservations in the request
-    """
-
-    lease: Lease
-    alternative: int
-    found: window_search.Found
-
-    @property
-    def window(self) -> Window:
-        return self.found.window
-
-    @property
-    def in_window(self) -> Lease:
-        """The lease in the window."""
-        return dataclasses.replace(
-            self.lease, start=self.window.start, end=self.window.end
-        )
-
-    def count(self, reservation: Reservation) -> int:
-        """Return the number of hosts, or of other resources, with room."""
-        return reservation.demand.count(self.found.placed[reservation.id])
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Windows:
-    """The windows with room at one revision, the best first.
-
-    :param searched_until: the start at which the search was given up, None if
-        all starts were searched
-    :param nearest: what there is room for at the first start, None if there
-        are windows
-    """
-
-    found: list[LeaseWindow]
-    searched_until: int | None
-    nearest: dict[str, Any] | None
-
 
 def with_window(
     refusal: exception.NotEnoughHostsAvailable, window: Window | None
@@ -338,15 +237,12 @@ def with_window(
     )
 
 
-# The sort keys of offers, by what the client calls the best.
-_KEYS: dict[str, Callable[[window_search.Found], int]] = {
-    'earliest': lambda found: found.window.start,
-    'longest': lambda found: -found.window.duration,
-    'most': lambda found: -found.count,
-}
+def bounds_of(values: Mapping[str, Any], now: int) -> window_search.Bounds:
+    """Return the windows of a length that begin in a range of starts.
 
-
-def _bounds(values: Mapping[str, Any], now: int) -> window_search.Bounds:
+    :param values: the fields of a request with the range
+    :raises InvalidInput: naming the field that is wrong
+    """
     first = lease_rules.soon(values['start'], now, 'start_date')
     last = values['latest_start']
     if last is None:
@@ -356,17 +252,11 @@ def _bounds(values: Mapping[str, Any], now: int) -> window_search.Bounds:
             'latest_start_date must not be before start_date',
             field='latest_start_date',
         )
-    least = values['duration']
-    most = values.get('max_duration') or least
-    if most < least:
-        raise exception.InvalidInput(
-            'max_duration must not be less than duration', field='max_duration'
-        )
-    align, latest_end = values.get('align'), values.get('latest_end')
+    align = values.get('align')
+    length = values['duration']
     return window_search.Bounds(
-        first, min(last, TIME_LIMIT - 1), least, most,
-        FOREVER if latest_end is None else latest_end,
-        int if align is None else alignment.parse(align, 'align'),
+        first, min(last, TIME_LIMIT - 1), length, length,
+        align=int if align is None else alignment.parse(align, 'align'),
     )
 
 
@@ -417,38 +307,9 @@ class LeaseSearch:
     def searched_until(self) -> int | None:
         return self._search.searched_until
 
-    def best(
-        self, by: str, limit: int, distance: int
-    ) -> list[window_search.Found]:
-        search = {
-            'earliest': self._search.earliest,
-            'longest': self._search.longest,
-            'most': self._search.most,
-        }[by]
-        return search(limit, distance)
-
-    def nearest(self) -> dict[str, Any] | None:
-        """Return what the first start has room for; None for no start."""
-        bounds = self._bounds
-        start = bounds.align(bounds.first)
-        if start + bounds.least >= TIME_LIMIT:
-            return None
-        try:
-            self._attempt(Window(start, start + bounds.least))
-        except exception.NotEnoughHostsAvailable as e:
-            offer = {**(e.offer or {}), 'message': e.args[0]}
-        else:
-            # The window is refused by the bounds only.
-            offer = {}
-        shorter = self._searching(dataclasses.replace(
-            bounds, first=start, last=start, least=1, most=bounds.least
-        )).earliest(1, 1)
-        return {
-            'reservation': offer.get('reservation'),
-            'available': offer.get('available'),
-            'message': offer.get('message'),
-            'duration': shorter[0].window.duration if shorter else None,
-        }
+    def earliest(self) -> window_search.Found | None:
+        """Return the first window with room, None if none was found."""
+        return next(iter(self._search.earliest(1, 1)), None)
 
     def _searching(self, bounds: window_search.Bounds) -> window_search.Search:
         return window_search.Search(
@@ -530,7 +391,5 @@ def first_window(
     bounds = window_search.Bounds(
         first, min(last, TIME_LIMIT - 1), length, length
     )
-    found = LeaseSearch(writer, lease, bounds, now, reader).best(
-        'earliest', 1, 1
-    )
-    return found[0].window if found else None
+    found = LeaseSearch(writer, lease, bounds, now, reader).earliest()
+    return found.window if found else None

@@ -170,22 +170,6 @@ class Calls(Protocol):
     @reading
     def list_limits(self, *, project_id: str) -> Page: ...
 
-    @reading
-    def search_offers(self, *, values: Values) -> Values: ...
-
-    def hold_offer(
-        self, *, values: Values, seconds: int, approval: bool | None = None
-    ) -> Values: ...
-
-    @repeatable('idempotency_key', 'dry_run')
-    def accept_offer(
-        self, *, values: Values, idempotency_key: str, dry_run: bool = False
-    ) -> Values: ...
-
-    def update_offer(
-        self, *, offer_id: str, project_id: str | None, values: Values
-    ) -> Values: ...
-
     def create_host(self, *, name: str, values: Values) -> Values: ...
 
     def update_host(self, *, host_id: str, values: Values) -> Values: ...
@@ -226,7 +210,6 @@ class Calls(Protocol):
 
 
 HOSTS = noun('host', 'hosts', 'host_id', owned=False)
-OFFERS = noun('offer', 'offers', 'offer_id')
 
 
 class _Sender:

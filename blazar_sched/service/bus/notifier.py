@@ -52,11 +52,6 @@ LEASE_HEALED = 'lease.healed'
 LEASE_AT_RISK = 'lease.at_risk'
 # The lease has started, and its capacity is not used in full.
 LEASE_UNUSED = 'lease.unused'
-# A held offer waits for the approval of an administrator; an administrator has
-# approved or refused the offer.
-OFFER_WAIT = 'offer.wait'
-OFFER_APPROVE = 'offer.approve'
-OFFER_REFUSE = 'offer.refuse'
 # The types about what projects have, without those of parts.
 _OF_PROJECTS = (
     LEASE_CREATE, f'{LEASE_CREATE}{ERROR}', LEASE_UPDATE, LEASE_DELETE,
@@ -65,7 +60,7 @@ _OF_PROJECTS = (
         for each in event.OF_LEASE for suffix in ('', ERROR)
     ),
     BEFORE_END_STOP, LEASE_DEGRADED, LEASE_HEALED, LEASE_AT_RISK,
-    LEASE_UNUSED, OFFER_WAIT, OFFER_APPROVE, OFFER_REFUSE,
+    LEASE_UNUSED,
 )
 HOST_FAILURE = 'host.failure'
 HOST_RECOVERY = 'host.recovery'
@@ -202,13 +197,6 @@ def lease(tx: Tx, event_type: str, lease: Lease) -> None:
     is_degraded = event_type == LEASE_DEGRADED
     form = payloads.degraded if is_degraded else payloads.lease
     of_lease(tx, event_type, lease, lambda: form(lease))
-
-
-def offer(tx: Tx, event_type: str, held: Lease) -> None:
-    """Notify of the approval of a held offer; the type is from above."""
-    tx.notifications.append(Notification(
-        event_type, held.project_id, lambda: payloads.offer(held)
-    ))
 
 
 def of_lease(

@@ -58,16 +58,6 @@ def degraded(lease_: Lease) -> dict[str, Any]:
     }
 
 
-def offer(held: Lease) -> dict[str, Any]:
-    """Return the payload of a notification of a held offer."""
-    return {
-        **lease(held),
-        'held_until': date(held.held_until),
-        'needs_approval': held.needs_approval,
-        'approved_by': held.approved_by,
-    }
-
-
 def _reservation(reservation: Reservation) -> dict[str, Any]:
     return _dated(as_blazar(reservation.encode()), 'created_at', 'updated_at')
 

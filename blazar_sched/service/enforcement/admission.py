@@ -34,7 +34,6 @@ from blazar_sched.service.enforcement import filters
 from blazar_sched.service.enforcement.base import LeaseChange
 from blazar_sched.service.enforcement.filters import Filters
 from blazar_sched.service.ledger import reader
-from blazar_sched.service.ledger import statistics
 from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.ledger.tx import PlacingTx
 
@@ -158,11 +157,9 @@ class Enforcement:
 
     def _numbers(self, project_id: str) -> list[base.Limit]:
         """Return the limits on what a project has beside its leases."""
-        numbers = [
-            *statistics.NUMBERS, *itertools.chain.from_iterable(
-                parts.each('models', 'NUMBERS', parts.running(self._conf))
-            ),
-        ]
+        numbers = list(itertools.chain.from_iterable(
+            parts.each('models', 'NUMBERS', parts.running(self._conf))
+        ))
         used = self._ledger.counts_of(project_id, numbers)
         return [
             base.Limit(

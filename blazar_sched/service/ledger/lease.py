@@ -24,7 +24,7 @@ from blazar_sched.service.ledger import rows
 
 # Not "is not over": only a list of statuses is looked up in the index.
 IS_OPEN = models.Lease.status.in_(states.LEASE_OPEN)
-_IS_OFFER = models.Lease.status == states.LEASE_CREATING
+IS_OFFER = models.Lease.status == states.LEASE_CREATING
 _ONE_MORE = {'changes': models.Lease.changes + 1}
 
 
@@ -82,23 +82,9 @@ def _not_found(lease_id: str) -> exception.LeaseNotFound:
     return exception.LeaseNotFound(f'lease {lease_id} not found')
 
 
-def offer(
-    connection: sa.Connection, offer_id: str, project_id: str | None
-) -> Lease:
-    """Return a held offer, of the project `project_id` if given.
-
-    :raises OfferNotFound: if there is no such offer, or the offer belongs to
-        another project
-    """
-    found = find(connection, offer_id, project_id, _IS_OFFER)
-    if found is None:
-        raise exception.OfferNotFound(f'offer {offer_id} not found')
-    return found
-
-
 def offers(connection: sa.Connection, project_id: str | None) -> list[Lease]:
     """Return the held offers by id, of the project `project_id` if given."""
-    condition = _IS_OFFER
+    condition = IS_OFFER
     if project_id is not None:
         condition = sa.and_(condition, models.Lease.project_id == project_id)
     return select(connection, condition, (models.Lease.id,))

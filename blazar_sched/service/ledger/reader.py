@@ -55,7 +55,6 @@ class Reader(access.Reads):
     vacated_leases = access.read(lease.vacated)
     started_leases = access.read(lease.started)
     offers = access.read(lease.offers)
-    offer = access.read(lease.offer)
     lease = access.read(lease.get)
     leases = access.read(listing.list_)
     off_hosts = access.read(off_hosts.list_)

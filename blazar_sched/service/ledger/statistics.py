@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Counts of leases and hosts in the ledger, and of what a project has."""
 
-from collections.abc import Iterable
+from collections.abc import Collection
 import dataclasses
 
 import sqlalchemy as sa
 from sqlalchemy import orm
 
-from blazar_sched.domain import states
 from blazar_sched.service.ledger import change
 from blazar_sched.service.ledger import event
 from blazar_sched.service.ledger import lease
@@ -89,18 +88,12 @@ class Number:
     most: int | None = None
 
 
-NUMBERS = (
-    Number(
-        'max_held_offers', 'offers', models.Lease,
-        models.Lease.status == states.LEASE_CREATING,
-    ),
-)
-
-
 def counts_of(
-    connection: sa.Connection, project_id: str, numbers: Iterable[Number]
+    connection: sa.Connection, project_id: str, numbers: Collection[Number]
 ) -> dict[str, int]:
     """Return what a project has beside its leases, by unit, in one query."""
+    if not numbers:
+        return {}
     return dict(connection.execute(sa.select(*(
         sa.select(sa.func.count())
         .select_from(each.model)

@@ -20,8 +20,6 @@ from blazar_sched.domain.settings import Settings
 from blazar_sched.replica import wire
 from blazar_sched.service.booking import extension
 from blazar_sched.service.booking import lease
-from blazar_sched.service.booking import offer
-from blazar_sched.service.bus.calls import OFFERS
 from blazar_sched.service.bus.calls import Page
 from blazar_sched.service.bus.calls import Values
 from blazar_sched.service.enforcement.admission import Enforcement
@@ -52,7 +50,6 @@ class Endpoint:
     def __init__(
         self, ledger: Ledger, leases: lease.Leases, hosts: host.Hosts,
         healer: healing.Healer, capacity: capacity.Capacity,
-        offers: offer.Offers,
         extensions: extension.Extensions,
         instances: instance_sync.Instances,
         flavors: flavor_sync.Flavors, enforcement: Enforcement,
@@ -61,7 +58,6 @@ class Endpoint:
     ) -> None:
         self._ledger = ledger
         self._flavors = flavors
-        self._offers = offers
         self._extensions = extensions
         self._instances = instances
         self._feed = feed.Feed(ledger)
@@ -73,7 +69,6 @@ class Endpoint:
         self.delete_lease = leases.delete
         self.get_extension = extensions.get
         self.get_capacity = capacity.get
-        self.update_offer = offers.update
         self.delete_host = hosts.delete
         self.reallocate = healer.reallocate
         self.list_public_properties = hosts.public_properties
@@ -81,7 +76,6 @@ class Endpoint:
         self.list_unknown_hosts = hosts.unknown_hosts
         self.update_property = hosts.update_property
         self.snapshot = ledger.snapshot
-        vars(self).update(paging.answers(OFFERS, offers))
         for part in parts:
             vars(self).update(part.answers)
 
@@ -106,7 +100,7 @@ class Endpoint:
         made = self._leases.create(
             values, idempotency_key, offering, dry_run, names
         )
-        shown = _lease(made)
+        shown = lease_values(made)
         if 'alternatives' in values:
             shown['alternative'] = self._leases.alternative(made, values)
         return shown
@@ -120,9 +114,9 @@ class Endpoint:
             servers, to each reservation
         """
         if not use:
-            return _lease(self._ledger.owned_lease(lease_id, project_id))
+            return lease_values(self._ledger.owned_lease(lease_id, project_id))
         lease, used = self._ledger.lease_in_use(lease_id, project_id)
-        values = _lease(lease)
+        values = lease_values(lease)
         for each in values['reservations']:
             each.update(dataclasses.asdict(used[each['id']]))
         return values
@@ -136,7 +130,7 @@ class Endpoint:
             wanted['at'] = int(self._clock()) if at == NOW else at
         limit = min(limit or MAX_ITEMS, MAX_ITEMS)
         found = self._ledger.leases(project_id, limit=limit, **wanted)
-        return paging.page(map(_lease, found), 'id', len(found) == limit)
+        return paging.page(map(lease_values, found), 'id', len(found) == limit)
 
     def update_lease(
         self, lease_id: str, project_id: str | None, values: Values,
@@ -148,27 +142,12 @@ class Endpoint:
             self._extensions.update if as_far_as_possible
             else self._leases.update
         )
-        return _lease(update(
+        return lease_values(update(
             lease_id, project_id, values, dry_run, offering, names=names
         ))
 
     def list_limits(self, project_id: str) -> Page:
         return {'items': self._enforcement.limits(project_id), 'next': None}
-
-    def search_offers(self, values: Values) -> Values:
-        self._learn_flavors(values)
-        return self._offers.search(values)
-
-    def hold_offer(
-        self, values: Values, seconds: int, approval: bool | None = None
-    ) -> Values:
-        self._learn_flavors(values)
-        return self._offers.hold(values, seconds, bool(approval))
-
-    def accept_offer(
-        self, values: Values, idempotency_key: str, dry_run: bool = False
-    ) -> Values:
-        return _lease(self._offers.accept(values, idempotency_key, dry_run))
 
     def create_host(self, name: str, values: Values) -> Values:
         return _host(self._hosts.create(name, values))
@@ -248,7 +227,8 @@ _event = _fields(Event)
 _id = operator.attrgetter('id')
 
 
-def _lease(lease: Lease) -> Values:
+def lease_values(lease: Lease) -> Values:
+    """Return a lease as answers have it."""
     values = _lease_fields(lease)
     values['reservations'] = [_reservation(r) for r in lease.reservations]
     values['events'] = [_event(e) for e in lease.events]

@@ -25,7 +25,6 @@ from blazar_sched.service import parts
 from blazar_sched.service import resources
 from blazar_sched.service.booking import extension
 from blazar_sched.service.booking import lease
-from blazar_sched.service.booking import offer
 from blazar_sched.service.booking import placing_options
 from blazar_sched.service.booking.booking import Bookings
 from blazar_sched.service.booking.search import WindowSearch
@@ -159,7 +158,6 @@ class Manager:
         self.flavors = flavor_sync.Flavors(self.ledger, nova)
         self.search = WindowSearch(self.bookings, thread_time)
         self.leases = lease.Leases(self.bookings, self.search, wait)
-        self.offers = offer.Offers(self.bookings, self.search, self.leases)
         self.extensions = extension.Extensions(self.bookings, self.leases)
         self.hosts = host.Hosts(
             conf, self.ledger, nova, self.services.placement,
@@ -190,8 +188,8 @@ class Manager:
         self.capacity = capacity.Capacity(self.ledger, drivers, self.clock)
         end_point = endpoint.Endpoint(
             self.ledger, self.leases, self.hosts, self.healer, self.capacity,
-            self.offers, self.extensions, self.instances, self.flavors,
-            self.enforcement, self.clock,
+            self.extensions, self.instances, self.flavors, self.enforcement,
+            self.clock,
             relocation_conf.settings(conf.manager), self._parts,
         )
         self.endpoint = rpc.Counted(

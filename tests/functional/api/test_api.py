@@ -407,10 +407,8 @@ def test_a_reservation_names_hosts_in_every_version(api, name):
     named = json.dumps(['==', f'${name}', 'compute-1'])
     body = lease()
     body['reservations'][0]['resource_properties'] = named
-    search = {'reservations': body['reservations'], 'duration': '1h'}
     for path, document in (
         ('/v1/leases?dry_run=true', body),
-        ('/v1/offers', search),
         ('/v1/leases', body),
         *((f'/v1/{each}', {**more, 'reservations': body['reservations']})
           for each, more in tables.of('RESERVING').items()),
@@ -774,7 +772,6 @@ class TestNamedHosts:
 
     @pytest.mark.parametrize('path, more', [
         ('leases', {'end_date': '2030-01-01 01:00'}),
-        ('offers', {'duration': '1h'}),
         *tables.of('RESERVING').items(),
     ])
     def test_name_that_the_caller_may_not_know_is_no_host(

@@ -45,13 +45,8 @@ def book(api, headers, hours=2, *reservations):
 
 @pytest.mark.parametrize('options', [''])
 @pytest.mark.parametrize('path, most, refusal, body', [
-    ('offers', 5, 'MaxHeldOffers', {
-        'reservations': [HOST], 'duration': '1h', 'hold': '5m',
-    }),
-    *(
-        (path, most, *refused)
-        for (path, _, most), refused in tables.of('LIMITS').items()
-    ),
+    (path, most, *refused)
+    for (path, _, most), refused in tables.of('LIMITS').items()
 ])
 def test_the_next_is_refused_once_the_limit_is_used(
     api, path, most, refusal, body

@@ -11,7 +11,8 @@ import pytest
 
 from blazar_sched.domain import exception
 from blazar_sched.domain.demand import Hosts
-from blazar_sched.service.ledger import statistics
+from blazar_sched.service.ledger import models
+from blazar_sched.service.ledger.statistics import Number
 from tests.functional.ledger.conftest import on_every_engine
 
 # The order is that of bytes, not that of a language.
@@ -339,6 +340,10 @@ def test_a_lease_of_another_project_takes_as_many_queries_as_none(
 def test_what_a_project_has_beside_its_leases_is_counted_in_one_query(
     store, queries
 ):
+    numbers = [
+        Number('most', unit, models.Lease, models.Lease.degraded == value)
+        for unit, value in (('well', False), ('degraded', True))
+    ]
     queries.clear()
-    assert set(store.counts_of('project', statistics.NUMBERS).values()) == {0}
+    assert store.counts_of('project', numbers) == {'well': 0, 'degraded': 0}
     assert len([q for q in queries if q.startswith('SELECT')]) == 1

@@ -350,23 +350,6 @@ class History:
     def delete(self):
         self.world.leases.delete(self._lease().id, None)
 
-    def hold(self):
-        """Hold an offer, and accept it or not."""
-        start, end = self._window()
-        held = self.world.manager.offers.hold({
-            'project_id': 'project', 'user_id': 'user',
-            'alternatives': [[self._asked()], [self._asked()]],
-            'start': start, 'latest_start': None, 'latest_end': None,
-            'duration': end - start, 'max_duration': None, 'align': None,
-            'best': 'earliest', 'limit': 2, 'distance': 1,
-        }, 60)['offers']
-        if held and held[0]['id'] and self.rng.random() < 0.7:
-            self.leases.append(self.world.manager.offers.accept({
-                'offer': held[0]['id'], 'name': 'lease',
-                'project_id': 'project', 'user_id': 'user',
-                'before_end': None,
-            }, f'offer {held[0]["id"]}', False))
-
     def boot(self):
         """Boot a server that the filter lets in, and Placement too."""
         host = self.rng.choice(list(self.cards))
@@ -429,7 +412,7 @@ class History:
     def steps(self):
         """Return what can be done, each with its weight."""
         return {
-            self.create: 6, self.update: 4, self.delete: 2, self.hold: 1,
+            self.create: 6, self.update: 4, self.delete: 2,
             self.extend: 1, self.reduce: 2,
             self.boot: 4, self.draw: 4, self.leave: 1,
             self.plug: 1, self.refit: 0.5, self.fail: 1,
@@ -728,7 +711,7 @@ def play(world, seed, kind=History):
 def test_any_history_keeps_what_was_promised(world, seed):
     history = play(world, seed)
     assert not world.ledger.allocations()
-    assert history.done['create'] + history.done['hold']
+    assert history.done['create']
 
 
 def test_unlike_devices_break_promises(world, monkeypatch):

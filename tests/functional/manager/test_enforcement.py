@@ -232,17 +232,3 @@ class TestLeadOfStart:
         assert lease.start == now + 100
         with pytest.raises(exception.MinStartLead):
             world.create(start='now', latest_start=now + 99, **ranges)
-
-    def test_a_held_offer_is_accepted_until_it_lapses(self, world, whole):
-        now = world.now
-        held = world.manager.offers.hold({
-            'project_id': 'project', 'user_id': 'user', 'start': now + 100,
-            'alternatives': [[whole(1, 1)]], 'latest_start': None,
-            'latest_end': None, 'duration': 60, 'max_duration': None,
-            'align': None, 'best': 'earliest', 'limit': 1, 'distance': 1,
-        }, 60)
-        world.run(50)
-        world.manager.offers.accept({
-            'offer': held['offers'][0]['id'], 'name': 'x',
-            'project_id': 'project', 'user_id': 'user', 'before_end': None,
-        }, 'key')

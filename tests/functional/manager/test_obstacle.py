@@ -93,29 +93,19 @@ def test_only_what_takes_suitable_hosts_in_the_window_is_named(
     assert 'in_the_way' not in refused(hosts(3, 3))
 
 
-def test_servers_and_held_offers_are_named(world, refuse):
+def test_servers_are_named(world, refuse):
     world.add_host('a')
     world.add_host('b')
     mine = world.add_server('a', 'project', vcpus=8)
-    world.add_server('b', 'other', vcpus=3)
+    world.add_server('b', 'other', vcpus=7)
     world.manager.instances.sync()
-    held = world.manager.offers.hold(
-        {
-            'project_id': 'project', 'user_id': 'user',
-            'alternatives': [[instances(2)]], 'start': world.now + 90,
-            'latest_start': world.now + 90, 'latest_end': None,
-            'duration': 60, 'best': 'earliest', 'limit': 1, 'distance': 1,
-        },
-        600,
-    )['offers'][0]['id']
     assert refuse(instances(2)) == [
-        entry('offer', True, name='', lease_id=held, end=world.now + 150),
         entry('server', True, server_id=mine.uuid, end=FOREVER),
         entry('server', end=FOREVER),
     ]
     others = refuse(instances(2), project_id='third')
     assert [(each['kind'], each['hosts']) for each in others] == [
-        ('lease', 1), ('server', 2),
+        ('server', 2),
     ]
 
 

@@ -148,7 +148,6 @@ def call_two(conf, monkeypatch):
 @pytest.mark.parametrize(
     'method, arguments',
     [
-        ('search_offers', {'values': {}}),
         ('list_hosts', {}),
         ('get_lease', {'lease_id': 'l1', 'project_id': None}),
         ('create_lease', {'values': {}, 'idempotency_key': 'k'}),
@@ -164,7 +163,7 @@ def test_a_call_that_can_be_repeated_is_answered_by_another_manager(
 @pytest.mark.parametrize(
     'method, arguments',
     [
-        ('hold_offer', {'values': {}, 'seconds': 60}),
+        ('update_host', {'host_id': 'h1', 'values': {}}),
         ('create_lease', {'values': {}}),
         ('create_lease', {'values': {}, 'dry_run': False}),
         ('delete_host', {'host_id': 'h1'}),

@@ -19,16 +19,6 @@ def world(world):
     return world
 
 
-def offers(world, *reservations):
-    return world.manager.offers.search({
-        'project_id': 'project', 'user_id': 'user',
-        'alternatives': [list(reservations)], 'start': world.now + 100,
-        'latest_start': world.now + 100, 'latest_end': None, 'duration': 100,
-        'max_duration': None, 'align': None, 'best': 'earliest', 'limit': 1,
-        'distance': 3600,
-    })
-
-
 class TestNoLeaseGetsIt:
     @pytest.fixture(params=['hosts', 'instances', 'flavors'])
     def two(self, request, world, whole, slots):
@@ -48,11 +38,6 @@ class TestNoLeaseGetsIt:
         world.refuse(two)
         world.refuse(two, latest_start=world.now + 10**6, align=None,
                      latest_end=None, duration=100)
-
-    def test_offers(self, world, two):
-        found = offers(world, two)
-        assert found['offers'] == []
-        assert found['nearest']['available'] == 1
 
     def test_dry_runs(self, world, two):
         with pytest.raises(exception.NotEnoughHostsAvailable):

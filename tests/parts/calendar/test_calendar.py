@@ -16,6 +16,7 @@ from blazar_sched.domain import window
 from blazar_sched.parts.calendar import api as links
 from blazar_sched.parts.calendar import manager
 from blazar_sched.parts.calendar import models
+from blazar_sched.parts.offer.manager import Offers
 from blazar_sched.service.api import deploy
 from blazar_sched.service.ledger import reservation
 from tests import loopback
@@ -279,7 +280,7 @@ def test_the_name_of_a_calendar_is_text(make, read, world):
 
 def test_a_held_offer_is_no_event(make, read, world):
     calendar = make()
-    world.manager.offers.hold({
+    Offers(world.manager).hold({
         'project_id': 'project', 'user_id': 'user', 'start': 'now',
         'latest_start': None, 'latest_end': None, 'duration': 100,
         'max_duration': None, 'align': None, 'best': 'earliest', 'limit': 1,

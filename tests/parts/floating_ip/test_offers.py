@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Requests for windows with floating IPs, to the whole service."""
 
-from tests.functional.api.test_offers import ask
-from tests.functional.api.test_offers import create
+from tests.functional.api.test_search import create
+from tests.parts.offer.test_api import ask
 
 
 def test_floating_ips_of_an_unknown_network(api):

@@ -7,6 +7,7 @@ import pytest
 
 from blazar_sched.domain import exception
 from blazar_sched.parts.floating_ip import exception as refusals
+from blazar_sched.parts.offer.manager import Offers
 from tests.seeds import seeds
 from tests.standins.neutron import NETWORK
 
@@ -76,7 +77,7 @@ def allocated(world, lease):
 def test_offers(world, wanted, whole):
     world.create(addresses(2), start=100, end=300)
     world.create(whole(2, 2), start=250, end=400)
-    [offer, _] = world.manager.offers.search(
+    [offer, _] = Offers(world.manager).search(
         wanted(addresses(2), whole())
     )['offers']
     assert offer['start'] == world.now + 400
@@ -84,7 +85,7 @@ def test_offers(world, wanted, whole):
         {'resource_type': 'virtual:floatingip', 'available': 2},
         {'resource_type': 'physical:host', 'available': 1},
     ]
-    [offer, _] = world.manager.offers.search(wanted(
+    [offer, _] = Offers(world.manager).search(wanted(
         addresses(2), best='longest', duration=50, max_duration=500, start=0,
         latest=300,
     ))['offers']
@@ -93,7 +94,7 @@ def test_offers(world, wanted, whole):
 
 def test_search_reports_the_addresses_that_are_lacking(world, wanted, whole):
     world.create(addresses(2), start=150, end=10**6)
-    found = world.manager.offers.search(
+    found = Offers(world.manager).search(
         wanted(whole(), addresses(2), latest=200)
     )
     assert found['offers'] == []
@@ -104,7 +105,7 @@ def test_search_reports_the_addresses_that_are_lacking(world, wanted, whole):
 
 
 def test_no_such_network(world, wanted):
-    found = world.manager.offers.search(
+    found = Offers(world.manager).search(
         wanted({**addresses(), 'network_id': 'none'})
     )
     assert found['offers'] == []
@@ -127,7 +128,7 @@ def test_no_start_has_room(world, asap):
 
 
 def test_a_held_offer_holds_addresses(world, wanted, whole):
-    offers = world.manager.offers
+    offers = Offers(world.manager)
     [held, _] = offers.hold(wanted(addresses(2), whole()), 60)['offers']
     assert offers.get(held['id'], 'project')['reservations'] == [
         {'resource_type': 'virtual:floatingip', 'available': 2},
@@ -146,7 +147,7 @@ def test_a_held_offer_holds_addresses(world, wanted, whole):
 
 
 def test_a_held_offer_that_lapses_gives_the_addresses_back(world, wanted):
-    world.manager.offers.hold(wanted(addresses(3)), 60)
+    Offers(world.manager).hold(wanted(addresses(3)), 60)
     world.run(60)
     world.create(addresses(3), start=50, end=250)
     world.check()
@@ -174,7 +175,7 @@ def test_addresses_that_go_between_the_search_and_the_booking(
     if act == 'asap':
         start = asap(addresses(2)).start
     else:
-        [held, *_] = world.manager.offers.hold(
+        [held, *_] = Offers(world.manager).hold(
             wanted(addresses(2)), 60
         )['offers']
         start = held['start']

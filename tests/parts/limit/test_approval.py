@@ -9,8 +9,11 @@ import pytest
 from blazar_sched.domain import exception
 from blazar_sched.domain.lease import Lease
 from blazar_sched.parts.limit.exception import MaxHosts
+from blazar_sched.parts.offer import manager as offers
+from blazar_sched.parts.offer.exception import OfferLapsed
+from blazar_sched.parts.offer.exception import OfferNotFound
+from blazar_sched.parts.offer.manager import Offers
 from blazar_sched.service import faults
-from blazar_sched.service.booking import offer as offers
 from blazar_sched.service.enforcement.admission import Enforcement
 from tests.seeds import seeds
 
@@ -44,7 +47,7 @@ def hold(world, whole):
     """hold(hosts) -> an offer that is held, of two hosts by default."""
 
     def hold(hosts=2, seconds=HOLD, approval=True, **values):
-        found = world.manager.offers.hold({
+        found = Offers(world.manager).hold({
             'project_id': 'project', 'user_id': 'user',
             'alternatives': [[whole(hosts, hosts)]],
             'start': world.now + 100, 'latest_start': world.now + 100,
@@ -60,7 +63,7 @@ def hold(world, whole):
 
 def change(world, offer, project_id=None, **values):
     """Change an offer as an administrator does."""
-    shown = world.manager.offers.update(offer['id'], project_id, {
+    shown = Offers(world.manager).update(offer['id'], project_id, {
         'user_id': 'admin', 'approved': None, 'hold': None, **values,
     })
     world.check()
@@ -68,7 +71,7 @@ def change(world, offer, project_id=None, **values):
 
 
 def accept(world, offer, manager=None, **values):
-    lease = (manager or world.manager).offers.accept({
+    lease = Offers(manager or world.manager).accept({
         'offer': offer['id'], 'name': 'lease', 'project_id': 'project',
         'user_id': 'user', 'before_end': None, **values,
     }, f'offer {offer["id"]}')
@@ -103,7 +106,7 @@ def test_an_offer_above_a_limit_waits_for_approval(world, whole, hold, sent):
     # The room is held.
     assert hold(3) is None
     assert (shown['needs_approval'], shown['approved_by']) == (WORDS, 'admin')
-    assert world.manager.offers.list('project') == [shown]
+    assert Offers(world.manager).list('project') == [shown]
     lease = accept(world, offer)
     assert (lease.status, lease.user_id) == ('PENDING', 'user')
     assert world.lease(lease).approved_by == 'admin'
@@ -126,7 +129,7 @@ def test_an_offer_holds_no_room_before_it_is_approved(
         change(world, offers[0], approved=True, hold=30)
     assert refused(world, offers[0]) == WORDS + CAN_BE_APPROVED
     [shown, *_] = [
-        each for each in world.manager.offers.list(None)
+        each for each in Offers(world.manager).list(None)
         if each['id'] == offers[0]['id']
     ]
     assert (shown['approved_by'], shown['held_until']) == (
@@ -160,8 +163,7 @@ def test_an_offer_within_the_limits_needs_no_approval(world, hold, sent):
 def test_a_search_tells_what_needs_approval(world, hold, whole, monkeypatch):
     """An offer that no approval would help is limited without words."""
     monkeypatch.setattr(
-        world.manager.offers, 'hold',
-        lambda values, *_: world.manager.offers.search(values),
+        Offers, 'hold', lambda self, values, *_: self.search(values)
     )
     for values, limits in (
         ({'hosts': 1}, (None, None)),
@@ -178,13 +180,13 @@ def test_other_filters_refuse_the_hold(world, hold):
         with pytest.raises(exception.MaxLeaseDuration) as refusal:
             hold(hosts, duration=1001)
         assert str(refusal.value) == 'a lease may last at most 1000 seconds'
-    assert world.manager.offers.list(None) == []
+    assert Offers(world.manager).list(None) == []
 
 
 def test_an_older_version_holds_nothing_above_a_limit(world, hold):
     with pytest.raises(MaxHosts, match=WORDS):
         hold(approval=False)
-    assert world.manager.offers.list(None) == []
+    assert Offers(world.manager).list(None) == []
 
 
 def test_a_lease_above_a_limit_is_refused_in_the_same_words(world, whole):
@@ -306,7 +308,7 @@ def test_an_administrator_refuses_by_deleting(
     world, hold, sent, project_id, told
 ):
     offer = hold()
-    world.manager.offers.delete(offer['id'], project_id)
+    Offers(world.manager).delete(offer['id'], project_id)
 
     assert hold(4) is not None
     assert [type_ for type_, _ in sent[:-1]] == told
@@ -320,7 +322,7 @@ def test_an_offer_is_held_longer(world, hold, conf):
         change(world, offer, approved=True, hold=91)
     assert refusal.value.field == 'hold'
     # Nothing was changed.
-    [shown] = world.manager.offers.list(None)
+    [shown] = Offers(world.manager).list(None)
     assert (shown['held_until'], shown['approved_by']) == (
         offer['held_until'], None
     )
@@ -328,14 +330,14 @@ def test_an_offer_is_held_longer(world, hold, conf):
     world.run(89)
     assert change(world, offer, hold=90)['held_until'] == offer['end']
     world.run(offer['end'] - world.now)
-    assert world.manager.offers.list(None) == []
+    assert Offers(world.manager).list(None) == []
     world.check()
 
 
 def test_another_project_approves_nothing(world, hold):
     """As a role may that the policy lets approve, but not see all."""
     offer = hold()
-    with pytest.raises(exception.OfferNotFound):
+    with pytest.raises(OfferNotFound):
         change(world, offer, project_id='another', approved=True)
     assert change(
         world, offer, project_id='project', approved=True
@@ -359,7 +361,7 @@ class TestLimitsOfProjects:
         limits = world.manager.enforcement.limits('project')
         used = {each['name']: each['used'] for each in limits}
         assert used['max_hosts_per_project'] == 4
-        world.manager.offers.delete(waiting['id'], 'project')
+        Offers(world.manager).delete(waiting['id'], 'project')
         accept(world, first)
         world.create(whole(), start=900, end=950)
 
@@ -397,10 +399,10 @@ class TestAtOnce:
         self.at(world, 'lapse_offer:worked', lambda: change(
             world, offer, approved=True
         ))
-        assert world.manager.offers.list(None) == []
-        with pytest.raises(exception.OfferLapsed):
+        assert Offers(world.manager).list(None) == []
+        with pytest.raises(OfferLapsed):
             accept(world, offer)
-        with pytest.raises(exception.OfferNotFound):
+        with pytest.raises(OfferNotFound):
             change(world, offer, approved=True)
 
     @pytest.mark.parametrize('point', ['claimed', 'worked'])
@@ -443,11 +445,11 @@ class TestAtOnce:
 
         def take_back():
             try:
-                self.managers[1].offers.update(offer['id'], None, {
+                Offers(self.managers[1]).update(offer['id'], None, {
                     'user_id': 'admin', 'approved': False, 'hold': None,
                 })
                 outcomes.append('taken back')
-            except exception.OfferNotFound:
+            except OfferNotFound:
                 outcomes.append('gone')
 
         self.managers = world.manager, world.another(conf)
@@ -583,7 +585,7 @@ class History:
         id_ = self.some(self.offers)
         known = self.offers.get(id_)
         if known is None:
-            with pytest.raises(exception.OfferLapsed):
+            with pytest.raises(OfferLapsed):
                 accept(self.world, {'id': id_})
             return
         made = self.does(lambda: accept(
@@ -604,7 +606,7 @@ class History:
         seconds = self.draw.choice([None, 10, HOLD])
         known = self.offers.get(id_)
         if known is None or scope not in (None, known['project']):
-            with pytest.raises(exception.OfferNotFound):
+            with pytest.raises(OfferNotFound):
                 change(self.world, {'id': id_}, scope, approved=approved)
             return
         change(self.world, {'id': id_}, scope, approved=approved, hold=seconds)
@@ -616,7 +618,7 @@ class History:
     def deletes(self):
         id_ = self.some(self.offers)
         if self.offers.pop(id_, None):
-            self.world.manager.offers.delete(id_, None)
+            Offers(self.world.manager).delete(id_, None)
 
     def ends(self):
         if self.leases:
@@ -665,7 +667,7 @@ def test_random_histories(world, conf, whole, hold, limit, seed):
         ])()
         assert {
             each['id']: bool(each['approved_by'])
-            for each in world.manager.offers.list(None)
+            for each in Offers(world.manager).list(None)
         } == {id_: each['approved'] for id_, each in history.offers.items()}
         assert {
             lease.id for lease in world.ledger.leases()

@@ -13,6 +13,7 @@ from blazar_sched.domain.provider import Units
 from blazar_sched.domain.window import FOREVER
 from blazar_sched.parts.limit.exception import MaxWeight
 from blazar_sched.parts.limit.exception import MaxWeightHours
+from blazar_sched.parts.offer.manager import Offers
 from blazar_sched.service.enforcement import base
 from blazar_sched.service.enforcement.resources import MaxResourcesFilter
 from tests.functional.manager import test_resource_limits
@@ -287,7 +288,7 @@ class TestElsewhere:
         self, world, limit, on
     ):
         limit(max_resources_per_project={GPU: 4})
-        offers = world.manager.offers
+        offers = Offers(world.manager)
         wanted = {
             'project_id': 'project', 'user_id': 'user',
             'start': world.now + 100, 'latest_start': None,

@@ -49,7 +49,6 @@ def test_every_filter_tells_its_figures(api):
         ('max_weight_per_lease', 'weight'): (-1, None),
         ('max_weight_per_project', 'weight'): (-1, 0),
         ('max_weight_hours_per_project', 'weight x hours'): (60, 0),
-        ('max_held_offers', 'offers'): (5, 0),
         **{
             (name, unit): (most, 0)
             for unit, name, most in tables.of('LIMITS')

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Maintenances, and held offers."""
 
-from tests.functional.manager import test_held_offer
-from tests.functional.manager.test_held_offer import accept
+from tests.parts.offer import test_held_offer
+from tests.parts.offer.test_held_offer import accept
 
 hold = test_held_offer.hold
 wanted = test_held_offer.wanted

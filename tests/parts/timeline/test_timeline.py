@@ -10,6 +10,7 @@ import pytest
 
 from blazar_sched.domain import exception
 from blazar_sched.domain.window import FOREVER
+from blazar_sched.parts.offer.manager import Offers
 from blazar_sched.parts.timeline import manager
 from blazar_sched.parts.timeline.manager import Query
 from blazar_sched.parts.timeline.manager import Timeline
@@ -189,7 +190,7 @@ def test_the_order_of_rows_and_bars_tells_nothing(world):
 
 def test_a_held_offer_of_others_is_a_lease(world, whole):
     world.add_host('a')
-    world.manager.offers.hold(
+    Offers(world.manager).hold(
         {
             'project_id': 'project', 'user_id': 'user',
             'alternatives': [[whole()]], 'start': world.now + 10,

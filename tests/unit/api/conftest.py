@@ -221,24 +221,7 @@ def capacity():
 
 
 @pytest.fixture
-def offer():
-    """A held offer as the manager returns it."""
-    return {
-        'id': 'b1f5d6c4-0000-4000-8000-000000000009',
-        'start': 1893456000,
-        'end': 1893459600,
-        'held_until': 1767229200,
-        'project_id': 'p1',
-        'needs_approval': None,
-        'approved_by': None,
-        'reservations': [
-            {'resource_type': 'physical:host', 'available': 1},
-        ],
-    }
-
-
-@pytest.fixture
-def answers(lease, host, capacity, offer):
+def answers(lease, host, capacity):
     """The responses of a manager without faults, by method."""
     return {
         'list_leases': [lease],
@@ -278,17 +261,6 @@ def answers(lease, host, capacity, offer):
             'disk_gb': 20, 'ephemeral_gb': 0, 'swap_mb': 0,
         }],
         **tables.of('ANSWERS'),
-        'list_offers': [offer],
-        'get_offer': offer,
-        'update_offer': offer,
-        'delete_offer': None,
-        'search_offers': {
-            'offers': [{
-                **offer, 'alternative': 0, 'limited_by': None,
-            }],
-            'searched_until': None,
-            'nearest': None,
-        },
     }
 
 
@@ -303,10 +275,6 @@ def requests():
             'reservations': [reservation],
         },
         ('PUT', '/v1/leases/{lease_id}'): {'name': 'day-run'},
-        ('POST', '/v1/offers'): {
-            'duration': '6h', 'reservations': [reservation],
-        },
-        ('PUT', '/v1/offers/{offer_id}'): {'approved': True},
         ('POST', '/v1/os-hosts'): {'name': 'compute-1'},
         ('PUT', '/v1/os-hosts/{host_id}'): {'gpu': 'true'},
         ('PUT', '/v1/os-hosts/{host_id}/allocation'): {'lease_id': 'l1'},
@@ -316,7 +284,7 @@ def requests():
     return {
         route: (
             route.path.format(
-                lease_id='l1', host_id='7', name='gpu', offer_id='o1',
+                lease_id='l1', host_id='7', name='gpu',
                 **tables.of('VARIABLES'),
             ),
             bodies.get((route.method, route.path)),

@@ -40,11 +40,6 @@ OURS = {
     ('GET', '/v1/limits'): 200,
     ('GET', '/v1/properties'): 200,
     ('GET', '/v1/flavors'): 200,
-    ('GET', '/v1/offers'): 200,
-    ('POST', '/v1/offers'): 200,
-    ('GET', '/v1/offers/{offer_id}'): 200,
-    ('PUT', '/v1/offers/{offer_id}'): 200,
-    ('DELETE', '/v1/offers/{offer_id}'): 204,
     ('GET', '/v1/leases/{lease_id}/extension'): 200,
     **{route: status for route, (status, _) in tables.of('ROUTES').items()},
 }
@@ -67,7 +62,6 @@ def test_every_rule_names_the_routes_that_ask_it():
         (method, path, rule)
         for method, path in (
             ('POST', '/v1/leases'), ('PUT', '/v1/leases/{lease_id}'),
-            ('POST', '/v1/offers'),
         )
         for rule in (
             'blazar:leases:share', 'blazar:leases:extra_specs',
@@ -83,9 +77,7 @@ def test_rules_have_blazars_names():
     names = {rule.name for rule in policies.list_rules()}
     ours = {
         'blazar:capacity:get', 'blazar:leases:share',
-        'blazar:leases:extra_specs', 'blazar:offers:get', 'blazar:offers:post',
-        'blazar:offers:approve', 'blazar:offers:delete',
-        'blazar:timeline:get_names',
+        'blazar:leases:extra_specs', 'blazar:timeline:get_names',
         'blazar:properties:get', 'blazar:flavors:get', 'blazar:limits:get',
         *tables.names('READ'), *tables.names('WRITE'), *tables.names('ADMIN'),
     }

@@ -103,16 +103,13 @@ def alternatives(most: int) -> Field:
 
 _DEFAULT = 'the time that the operator has configured'
 _NAME = Type(text.line(80))
-OFFER = 'offer'
-# The fields of a request that accepts an offer.
-ACCEPTING = ('name', OFFER, 'before_end_date', 'labels', 'events')
 AS_FAR_AS_POSSIBLE = 'as_far_as_possible'
 _BEFORE_END = 'Time of the `before_end_lease` event'
 _LENGTH = Field(
     'duration', 'Length of the lease, in place of `end_date`', type=DURATION,
     required=False, since=microversion.V1_1,
 )
-_CREATE = Object(
+NEW = (
     Field('name', meaning.LEASE_NAME, type=_NAME),
     Field(
         'start_date', meaning.START, type=date_or_null('now'), required=False
@@ -130,12 +127,6 @@ _CREATE = Object(
         type=DATE, required=False, since=microversion.V1_1,
     ),
     ALIGN,
-    Field(
-        OFFER,
-        'Id of a held offer, which becomes the lease, in place of the dates '
-        'and the reservations',
-        type=text.up_to(36), required=False, since=microversion.V1_1,
-    ),
     Field(
         'before_end_date', _BEFORE_END, type=date_or_null(_DEFAULT),
         required=False,
@@ -187,7 +178,7 @@ _UPDATE = Object(
         type=BOOLEAN, since=microversion.V1_1, required=False,
     ),
 )
-CREATE = validation.by_version(_CREATE.schema)
+CREATE = validation.by_version(Object(*NEW).schema)
 UPDATE = validation.by_version(_UPDATE.schema)
 
 # The maximum length of an id, and of a text in the query of a list.

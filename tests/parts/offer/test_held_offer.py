@@ -6,6 +6,10 @@ import random
 import pytest
 
 from blazar_sched.domain import exception
+from blazar_sched.parts.offer.exception import MaxHeldOffers
+from blazar_sched.parts.offer.exception import OfferLapsed
+from blazar_sched.parts.offer.exception import OfferNotFound
+from blazar_sched.parts.offer.manager import Offers
 from blazar_sched.service import faults
 from tests.seeds import seeds
 
@@ -42,7 +46,7 @@ def wanted(world, whole):
 def search(world, wanted):
     """search(*reservations) -> the offers, of which none is held."""
     return lambda *reservations, **values: (
-        world.manager.offers.search(wanted(*reservations, **values))['offers']
+        Offers(world.manager).search(wanted(*reservations, **values))['offers']
     )
 
 
@@ -51,7 +55,7 @@ def hold(world, wanted):
     """hold(*reservations) -> the offers, of which the first is held."""
 
     def hold(*reservations, seconds=HOLD, **values):
-        found = world.manager.offers.hold(
+        found = Offers(world.manager).hold(
             wanted(*reservations, **values), seconds
         )
         world.check()
@@ -61,7 +65,7 @@ def hold(world, wanted):
 
 
 def accept(world, offer_id, name='lease', dry_run=False, **values):
-    lease = world.manager.offers.accept({
+    lease = Offers(world.manager).accept({
         'offer': offer_id, 'name': name, 'project_id': 'project',
         'user_id': 'user', 'before_end': None, **values,
     }, f'offer {offer_id}', dry_run)
@@ -106,7 +110,7 @@ def test_an_accepted_offer_is_a_lease(world, hold):
     assert (lease.start, lease.end) == (offer['start'], offer['end'])
     assert (lease.name, lease.status) == ('night-run', 'PENDING')
     assert world.held(lease) == held
-    assert world.manager.offers.list('project') == []
+    assert Offers(world.manager).list('project') == []
     world.run(HOLD)
     world.run(100)
     assert world.lease(lease).status == 'ACTIVE'
@@ -121,9 +125,9 @@ def test_an_offer_lapses(world, whole, hold):
     assert not has_room(world, whole)
     world.run(1)
     assert has_room(world, whole, 2)
-    with pytest.raises(exception.OfferNotFound):
-        world.manager.offers.get(offer['id'], 'project')
-    with pytest.raises(exception.OfferLapsed):
+    with pytest.raises(OfferNotFound):
+        Offers(world.manager).get(offer['id'], 'project')
+    with pytest.raises(OfferLapsed):
         accept(world, offer['id'])
     assert world.ledger.leases() == []
     assert [a for a, _ in world.ledger.allocations()] == []
@@ -132,13 +136,13 @@ def test_an_offer_lapses(world, whole, hold):
 
 def test_a_deleted_offer_is_free(world, whole, hold):
     offer = hold()[0]
-    with pytest.raises(exception.OfferNotFound):
-        world.manager.offers.delete(offer['id'], 'another')
-    world.manager.offers.delete(offer['id'], 'project')
+    with pytest.raises(OfferNotFound):
+        Offers(world.manager).delete(offer['id'], 'another')
+    Offers(world.manager).delete(offer['id'], 'project')
     assert has_room(world, whole, 2)
-    with pytest.raises(exception.OfferNotFound):
-        world.manager.offers.delete(offer['id'], 'project')
-    with pytest.raises(exception.OfferLapsed):
+    with pytest.raises(OfferNotFound):
+        Offers(world.manager).delete(offer['id'], 'project')
+    with pytest.raises(OfferLapsed):
         accept(world, offer['id'])
     world.run(HOLD)
     world.check()
@@ -149,7 +153,7 @@ def test_a_dry_run_accepts_nothing(world, hold):
     revision = world.ledger.replica.revision
     assert accept(world, offer['id'], dry_run=True).id == offer['id']
     assert world.ledger.replica.revision == revision
-    [held] = world.manager.offers.list('project')
+    [held] = Offers(world.manager).list('project')
     assert held['held_until'] == offer['held_until']
 
 
@@ -165,7 +169,7 @@ def test_a_held_offer_is_no_lease(world, hold):
     ):
         with pytest.raises(exception.LeaseNotFound):
             refused()
-    assert world.manager.offers.get(id_, 'project')['start'] == offer['start']
+    assert Offers(world.manager).get(id_, 'project')['start'] == offer['start']
 
 
 def test_a_window_that_begins_before_the_acceptance(world, whole, hold):
@@ -181,7 +185,7 @@ def test_an_offer_lapses_at_the_end_of_its_window(world, whole, hold):
     offer = hold(start='now', duration=HOLD // 2)[0]
     assert offer['held_until'] == offer['end']
     world.run(HOLD // 2)
-    assert world.manager.offers.list(None) == []
+    assert Offers(world.manager).list(None) == []
 
 
 def test_an_offer_moves_off_a_host_that_fails(world, whole, hold):
@@ -198,7 +202,7 @@ def test_the_number_of_held_offers_is_limited(world, whole, hold, conf):
     conf.set_override('max_held_offers', 2, 'manager')
     small = whole(1, 1)
     first, _ = hold(small), hold(small, start=world.now + 300)
-    with pytest.raises(exception.MaxHeldOffers) as refusal:
+    with pytest.raises(MaxHeldOffers) as refusal:
         hold(small, start=world.now + 500)
     assert refusal.value.field == 'hold'
     assert hold(small, start=world.now + 500, project_id='another')
@@ -212,7 +216,7 @@ def test_an_offer_that_is_held_too_long_is_refused(world, hold, conf):
     with pytest.raises(exception.InvalidInput) as refusal:
         hold(seconds=HOLD + 1)
     assert refusal.value.field == 'hold'
-    assert world.manager.offers.list(None) == []
+    assert Offers(world.manager).list(None) == []
 
 
 def test_no_room_holds_nothing(world, whole, hold):
@@ -255,7 +259,7 @@ def test_a_manager_that_is_killed_while_an_offer_lapses(
     world.begin(conf)
     world.run(conf.manager.event_claim_seconds * 3)
     world.run(conf.manager.event_claim_seconds * 3)
-    assert world.manager.offers.list(None) == []
+    assert Offers(world.manager).list(None) == []
     assert world.ledger.check() == []
 
 
@@ -286,7 +290,7 @@ def test_any_held_offer_can_be_accepted(world, whole, slots, hold, conf, seed):
             )[:1]
         if offered and draw.random() < 0.3:
             gone = offered.pop(draw.randrange(len(offered)))
-            world.manager.offers.delete(gone['id'], 'project')
+            Offers(world.manager).delete(gone['id'], 'project')
     draw.shuffle(offered)
     for offer in offered:
         lease = accept(world, offer['id'])

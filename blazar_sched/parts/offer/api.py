@@ -1,18 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Offers: the search for windows, held offers, and the offer of a refusal."""
+"""Offers: the routes of the search for windows and of held offers.
 
-from collections.abc import Mapping
-from operator import itemgetter
+A request for a lease may name a held offer, which becomes the lease.
+"""
+
+from collections.abc import Callable
+import dataclasses
 from typing import Any
+from typing import cast
 
 import falcon
 
 from blazar_sched.domain import duration
 from blazar_sched.domain import exception
-from blazar_sched.domain.host import MAINTENANCE
 from blazar_sched.domain.lease import NOW
-from blazar_sched.placing import bar
-from blazar_sched.service.api import errors
+from blazar_sched.parts.offer.calls import Calls
+from blazar_sched.parts.offer.calls import OFFERS as OFFER_CALLS
+from blazar_sched.service.api import lease
 from blazar_sched.service.api import meaning
 from blazar_sched.service.api import microversion
 from blazar_sched.service.api import reservation
@@ -35,85 +39,14 @@ from blazar_sched.service.api.rule import ADMIN
 from blazar_sched.service.api.rule import PROJECT_MEMBER_OR_ADMIN
 from blazar_sched.service.api.rule import PROJECT_READER_OR_ADMIN
 from blazar_sched.service.api.rule import Rule
-from blazar_sched.service.api.schemas import lease
+from blazar_sched.service.api.schemas import lease as schemas
+from blazar_sched.service.api.schemas import text
 from blazar_sched.service.api.schemas.reservation import new
 from blazar_sched.service.api.schemas.reservation import with_defaults
 from blazar_sched.service.api.times import DATE
 from blazar_sched.service.api.times import WINDOW
-from blazar_sched.service.bus import calls
 
 _ID = 'c7f1a2d4-0000-4000-8000-000000000009'
-
-OFFER = Object(
-    Field(
-        'reservation',
-        'Position in the request, from 0, of the reservation for which there '
-        'is no room',
-        None, INTEGER_OR_NULL, lambda offer: offer.get('reservation'),
-    ),
-    Field(
-        'available',
-        'Number of hosts or instances for which the requested window has room',
-        None, INTEGER_OR_NULL, lambda offer: offer.get('available'),
-    ),
-    Field(
-        'start_date',
-        'Start of a window with room for the whole lease: a later start for '
-        'the requested length, or the start of a shorter lease; null if no '
-        'such window is known',
-        None, DATE, itemgetter('start'),
-    ),
-    Field(
-        'end_date',
-        'End of that window; for a change, the latest end with room; null if '
-        'there is none',
-        None, DATE, itemgetter('end'),
-    ),
-)
-_NOT_SHOWN = '; null if the caller may not see it, or if there is none'
-_OBSTACLE = Object(
-    Field(
-        'kind',
-        'What takes the hosts: `lease`, `offer` (a held offer), `server` (a '
-        'server without a lease), `maintenance`, or `closed` (the host has '
-        'not come yet, or is gone)',
-        bar.LEASE,
-        Type({'enum': [
-            bar.LEASE, bar.OFFER, bar.SERVER,
-            MAINTENANCE, bar.CLOSED,
-        ]}),
-    ),
-    Field('mine', 'Whether the project of the lease has it', True, BOOLEAN),
-    Field(
-        'name', 'Name of the lease or of the maintenance' + _NOT_SHOWN,
-        'night-run', TEXT_OR_NULL,
-    ),
-    Field('lease_id', meaning.LEASE_ID + _NOT_SHOWN, _ID, TEXT_OR_NULL),
-    Field('server_id', 'ID of the server' + _NOT_SHOWN, None, TEXT_OR_NULL),
-    Field(
-        'host', 'Name of the host; null unless the caller may see the names '
-        'of hosts', None, TEXT_OR_NULL,
-    ),
-    Field('hosts', 'Number of the hosts', 1, INTEGER),
-    Field(
-        'end_date', 'End, the last one if there are several; null if there is '
-        'none', 1767232800, DATE, itemgetter('end'),
-    ),
-)
-IN_THE_WAY = (
-    Field(
-        'in_the_way',
-        'What takes hosts in the requested window, if a lease is refused for '
-        'lack of room: for a caller that may see the names of hosts, on each '
-        'host; else for each lease and server of the project and for each '
-        'maintenance, and for those of all other projects together',
-        type=Many(_OBSTACLE), since=microversion.V1_1, required=False,
-    ),
-    Field(
-        'in_the_way_left_out', 'Number of entries that `in_the_way` leaves '
-        'out', 0, INTEGER, since=microversion.V1_1, required=False,
-    ),
-)
 
 _NEAREST = Object(
     Field(
@@ -228,29 +161,29 @@ DEFAULT_DISTANCE = '1h'
 _SEARCH = Object(
     Field(
         'reservations', meaning.RESERVATIONS,
-        type=lease.Reservations(new, least=1),
+        type=schemas.Reservations(new, least=1),
     ),
-    lease.alternatives(10),
-    Field('duration', 'Least length of the lease', type=lease.DURATION),
+    schemas.alternatives(10),
+    Field('duration', 'Least length of the lease', type=schemas.DURATION),
     Field(
         'max_duration',
         'Greatest length of the lease, `duration` if absent: each offer is as '
         'long as there is room',
-        type=lease.DURATION, required=False,
+        type=schemas.DURATION, required=False,
     ),
     Field(
-        'start_date', 'First start, now if absent', type=lease.DATE,
+        'start_date', 'First start, now if absent', type=schemas.DATE,
         required=False,
     ),
     Field(
         'latest_start_date', 'Last start, 90 days after the first if absent',
-        type=lease.DATE, required=False,
+        type=schemas.DATE, required=False,
     ),
     Field(
-        'latest_end_date', 'Last end, any end if absent', type=lease.DATE,
+        'latest_end_date', 'Last end, any end if absent', type=schemas.DATE,
         required=False,
     ),
-    lease.ALIGN,
+    schemas.ALIGN,
     Field(
         'best',
         'Order of the offers: by start, by length, or by the number of hosts '
@@ -269,13 +202,13 @@ _SEARCH = Object(
         'distance',
         'Least time between the starts of two offers for the same '
         f'reservations, {DEFAULT_DISTANCE} if absent',
-        type=lease.DURATION, required=False,
+        type=schemas.DURATION, required=False,
     ),
     Field(
         'hold',
         'How long the first offer is held for the project; no offer is held '
         'if absent',
-        type=lease.DURATION, required=False,
+        type=schemas.DURATION, required=False,
     ),
 )
 SEARCH = validation.by_version(_SEARCH.schema)
@@ -288,10 +221,22 @@ _UPDATE = Object(
     ),
     Field(
         'hold', 'How long the offer is held from now on; unchanged if absent',
-        type=lease.DURATION, required=False,
+        type=schemas.DURATION, required=False,
     ),
 )
 UPDATE = validation.by_version(_UPDATE.schema)
+OFFER = 'offer'
+# The fields of a request that accepts an offer.
+_ACCEPTING = ('name', OFFER, 'before_end_date', 'labels', 'events')
+CREATE = validation.by_version(Object(
+    *schemas.NEW,
+    Field(
+        OFFER,
+        'Id of a held offer, which becomes the lease, in place of the dates '
+        'and the reservations',
+        type=text.up_to(36), required=False, since=microversion.V1_1,
+    ),
+).schema)
 
 Body = dict[str, Any]
 
@@ -303,7 +248,7 @@ def search_offers(req: falcon.Request, caller: Caller) -> Body:
     names. Nothing is reserved, unless the request asks to hold an offer: then
     the room of the first offer is reserved until the offer lapses.
     """
-    body = lease.plain(req.media)
+    body = schemas.plain(req.media)
     validation.check_body(SEARCH, caller.version, body)
     alternatives = [
         reservation.read(caller, list(map(with_defaults, reservations)))
@@ -331,12 +276,13 @@ def search_offers(req: falcon.Request, caller: Caller) -> Body:
             {'distance': DEFAULT_DISTANCE, **body}, 'distance'
         ),
     }
+    manager = cast(Calls, caller.manager)
     if hold is None:
-        return caller.manager.search_offers(values=values)
+        return manager.search_offers(values=values)
     approval = (
         {'approval': True} if caller.version >= microversion.V1_2 else {}
     )
-    return caller.manager.hold_offer(values=values, seconds=hold, **approval)
+    return manager.hold_offer(values=values, seconds=hold, **approval)
 
 
 def update_offer(req: falcon.Request, caller: Caller, offer_id: str) -> Body:
@@ -347,7 +293,7 @@ def update_offer(req: falcon.Request, caller: Caller, offer_id: str) -> Body:
     """
     body = req.media
     validation.check_body(UPDATE, caller.version, body)
-    return caller.manager.update_offer(
+    return cast(Calls, caller.manager).update_offer(
         offer_id=offer_id, project_id=caller.scope,
         values={
             'user_id': caller.user_id,
@@ -357,41 +303,52 @@ def update_offer(req: falcon.Request, caller: Caller, offer_id: str) -> Body:
     )
 
 
-def register(app: errors.App) -> None:
-    """Make `app` answer a lack of room as each version does."""
-    app.add_error_handler(exception.NoRoom, _refuse)
+def create_lease(req: falcon.Request, caller: Caller) -> Body:
+    """Create a lease with all of its reservations, or create nothing."""
+    return lease.make(req, caller, CREATE, _creation)
 
 
-def _refuse(
-    req: falcon.Request, resp: falcon.Response,
-    error: exception.BlazarSchedError, params: Mapping[str, Any],
-) -> None:
-    version = req.env[microversion.VERSION]
-    # Blazar answers 500, and 400 if resources beside hosts are lacking: its
-    # clients take these two for final, and show the message to their users.
-    errors.refuse(
-        req, resp, error, params, 400 if version < microversion.V1_1 else None
-    )
-    if version < microversion.V1_1:
-        return
-    # The offer is incomplete if no search for a start was made.
-    offer = getattr(error, 'offer', None) or {}
-    known = {offer.get('start'), offer.get('available')} - {None}
-    if 'start' in offer and known:
-        resp.media['offer'] = OFFER.show(offer, version)
-    if offer.get('in_the_way'):
-        resp.media |= {
-            each.name: each.type.show(offer[each.name], version)
-            for each in IN_THE_WAY
-        }
+def _creation(
+    req: falcon.Request, caller: Caller, body: Body, only_asks: bool
+) -> Callable[..., Body]:
+    if OFFER in body:
+        return _acceptance(caller, body)
+    return lease.creation(req, caller, body, only_asks)
+
+
+def _acceptance(caller: Caller, body: Body) -> Callable[..., Body]:
+    """Return the call that makes the lease of an offer.
+
+    :raises InvalidInput: naming a field that the offer settles
+    """
+    settled = sorted(set(body) - set(_ACCEPTING))
+    if settled:
+        raise exception.InvalidInput(
+            f'{settled[0]} is settled by the offer', field=settled[0]
+        )
+    values = {
+        'offer': body[OFFER],
+        'name': body['name'],
+        'project_id': caller.project_id,
+        'user_id': caller.user_id,
+        'before_end': lease.before_end(body.get('before_end_date')),
+        **lease.labels(body),
+    }
+    # An offer is accepted once, whatever key the client sends. No key of a
+    # client has a line end: see idempotency.argument.
+    more = {'idempotency_key': f'offer\n{body[OFFER]}'}
+    return lease.call(cast(Calls, caller.manager).accept_offer, values, more)
 
 
 HELD_OFFERS = Collection(
-    '/v1/offers', Field('offer_id', meaning.OFFER_ID), 'offer', 'offers',
+    '/v1/offers', Field('offer_id', 'ID of the held offer'), 'offer', 'offers',
     'blazar:offers', PROJECT_READER_OR_ADMIN, PROJECT_MEMBER_OR_ADMIN,
-    HELD_OFFER, since=microversion.V1_1, calls=calls.OFFERS,
+    HELD_OFFER, since=microversion.V1_1, calls=OFFER_CALLS,
 )
 ROUTES = (
+    dataclasses.replace(
+        lease.TO_CREATE, handler=create_lease, body=CREATE
+    ),
     HELD_OFFERS.to_list(
         'List the held offers of the project, or of all projects for an '
         'admin.\n\nThe offer that starts first is the first of the list.',

@@ -93,30 +93,3 @@ def test_a_change_is_offered_something_from_1_1_on(api, manager, version):
     assert ('offer' in answer.json) is offering
     [(_, asked)] = manager.calls
     assert ('offering' in asked) is offering
-
-
-@pytest.mark.parametrize('sent, meant', [
-    ('True', True), ('1', True), (1, True), ('false', False), (0, False),
-    ('', None), ('None', None), (None, None),
-])
-def test_alternatives_are_read_as_reservations_are(
-    api, manager, answers, sent, meant
-):
-    """In a search; see test_lease for other requests."""
-    manager.answers = answers
-    instance = {
-        'resource_type': 'virtual:instance', 'vcpus': '1', 'memory_mb': 1,
-        'disk_gb': '0', 'amount': 1, 'affinity': sent,
-        'resource_properties': None,
-    }
-    answer = api.post('/v1/offers', json={
-        'duration': '6h', 'reservations': [instance],
-        'alternatives': [[instance], [instance, instance]],
-    }, version='1.1')
-    assert answer.status_code == 200, answer.text
-    [(_, sent_on)] = manager.calls
-    first, *others = sent_on['values']['alternatives']
-    [read] = first
-    assert read['affinity'] is meant
-    assert read['vcpus'] == 1
-    assert others == [[read], [read, read]]

@@ -14,44 +14,58 @@ from collections.abc import Mapping
 import dataclasses
 from typing import Any
 
+from oslo_config import cfg
+
 from blazar_sched.domain import event
 from blazar_sched.domain import exception
 from blazar_sched.domain import plural
 from blazar_sched.domain import states
 from blazar_sched.domain.lease import Lease
+from blazar_sched.domain.notification import Notification
+from blazar_sched.parts.offer import models
+from blazar_sched.parts.offer import search
+from blazar_sched.parts.offer.calls import OFFERS
+from blazar_sched.parts.offer.exception import MaxHeldOffers
+from blazar_sched.parts.offer.exception import OfferLapsed
+from blazar_sched.parts.offer.exception import OfferNotFound
+from blazar_sched.parts.offer.search import LeaseWindow
+from blazar_sched.parts.offer.search import Windows
 from blazar_sched.placing import lease_placing
+from blazar_sched.service.booking import draft
 from blazar_sched.service.booking import idempotency
-from blazar_sched.service.booking.booking import Bookings
-from blazar_sched.service.booking.lease import Leases
 from blazar_sched.service.booking.search import Booking
-from blazar_sched.service.booking.search import LeaseWindow
-from blazar_sched.service.booking.search import Windows
-from blazar_sched.service.booking.search import WindowSearch
 from blazar_sched.service.bus import notifier
+from blazar_sched.service.bus import payload
+from blazar_sched.service.bus.calls import Values
 from blazar_sched.service.bus.notifier import LEASE_CREATE
-from blazar_sched.service.bus.notifier import OFFER_APPROVE
-from blazar_sched.service.bus.notifier import OFFER_REFUSE
-from blazar_sched.service.bus.notifier import OFFER_WAIT
 from blazar_sched.service.enforcement.base import LeaseChange
+from blazar_sched.service.ledger.at_one_revision import Query
 from blazar_sched.service.ledger.reader import Reader
 from blazar_sched.service.ledger.tx import PlacingTx
+from blazar_sched.service.manager import paging
+from blazar_sched.service.manager.endpoint import lease_values
+from blazar_sched.service.manager.manager import Manager
+from blazar_sched.service.manager.running import Running
 
-_Shown = dict[str, Any]
+# A held offer waits for the approval of an administrator; an administrator has
+# approved or refused the offer.
+NOTIFICATIONS = WAIT, APPROVE, REFUSE = (
+    'offer.wait', 'offer.approve', 'offer.refuse',
+)
 
 
 class Offers:
     """The operations on offers."""
 
-    def __init__(
-        self, bookings: Bookings, search: WindowSearch, leases: Leases
-    ) -> None:
-        self._conf = bookings.conf.manager
-        self._bookings = bookings
-        self._ledger = bookings.ledger
-        self._search = search
-        self._leases = leases
+    def __init__(self, manager: Manager) -> None:
+        self._conf = manager.conf.manager
+        self._bookings = manager.bookings
+        self._ledger = manager.ledger
+        self._search = manager.search
+        self._leases = manager.leases
+        self._flavors = manager.flavors
 
-    def search(self, values: Mapping[str, Any]) -> _Shown:
+    def search(self, values: Mapping[str, Any]) -> Values:
         """Return windows with room for a lease, or for an alternative.
 
         The windows are those of one revision. `limited_by` of a window is
@@ -62,13 +76,13 @@ class Offers:
         :raises TooManyRequests: if too many searches run or wait already
         """
         windows = self._search.result(
-            self._search.windows(values), values['project_id']
+            self._windows(values), values['project_id']
         )
         return self._result(windows)
 
     def hold(
         self, values: Mapping[str, Any], seconds: int, approval: bool = False
-    ) -> _Shown:
+    ) -> Values:
         """Return windows as `search` does, and hold the best one.
 
         No service but the ledger is asked: a filter of the operator that
@@ -93,11 +107,11 @@ class Offers:
             self._check_number(tx, held.project_id)
             held = self._bookings.add(tx, held, now, lifted=approval)
             if held.is_waiting:
-                notifier.offer(tx, OFFER_WAIT, held)
+                _notify(tx, WAIT, held)
             return windows, held
 
         windows, held = self._search.book(
-            self._search.windows(values),
+            self._windows(values),
             lambda booking: self._ledger.commit(lambda tx: work(tx, booking)),
             values['project_id'],
         )
@@ -105,25 +119,25 @@ class Offers:
         self._bookings.runner.wake()
         return self._result(windows, held)
 
-    def list(self, project_id: str | None) -> list[_Shown]:
+    def list(self, project_id: str | None) -> list[Values]:
         """Return the held offers of a project, or of all, by id."""
         return [
             self._shown(self._ledger, held)
             for held in self._ledger.offers(project_id)
         ]
 
-    def get(self, offer_id: str, project_id: str | None) -> _Shown:
+    def get(self, offer_id: str, project_id: str | None) -> Values:
         """Return a held offer.
 
         :raises OfferNotFound: if the project has no such offer
         """
         return self._shown(
-            self._ledger, self._ledger.offer(offer_id, project_id)
+            self._ledger, self._ledger.run(models.get, offer_id, project_id)
         )
 
     def update(
         self, offer_id: str, project_id: str | None, values: Mapping[str, Any]
-    ) -> _Shown:
+    ) -> Values:
         """Approve a held offer, take the approval back, or hold it longer.
 
         :param values: `user_id` of the administrator, and, None for no change,
@@ -138,8 +152,8 @@ class Offers:
         if seconds is not None:
             self._check_hold(seconds)
 
-        def work(tx: PlacingTx) -> _Shown:
-            held = tx.offer(offer_id, project_id)
+        def work(tx: PlacingTx) -> Values:
+            held = tx.run(models.get, offer_id, project_id)
             was_waiting = held.is_waiting
             if seconds is not None:
                 held = _held_for(held, now, seconds)
@@ -147,8 +161,8 @@ class Offers:
                 held = dataclasses.replace(
                     held, approved_by=values['user_id'] if approved else None
                 )
-                notifier.offer(
-                    tx, OFFER_APPROVE if approved else OFFER_REFUSE, held
+                _notify(
+                    tx, APPROVE if approved else REFUSE, held
                 )
             held = dataclasses.replace(held, updated_at=now)
             if was_waiting and not held.is_waiting:
@@ -176,10 +190,10 @@ class Offers:
         :raises OfferNotFound: if the project has no such offer
         """
         def work(tx: PlacingTx) -> None:
-            held = tx.offer(offer_id, project_id)
+            held = tx.run(models.get, offer_id, project_id)
             tx.delete_lease(held.id)
             if project_id is None:
-                notifier.offer(tx, OFFER_REFUSE, held)
+                _notify(tx, REFUSE, held)
 
         self._ledger.commit(work)
 
@@ -207,7 +221,7 @@ class Offers:
 
         def accept(tx: PlacingTx) -> Lease:
             held = _still_held(tx, values, now)
-            lease = self._bookings.drafts.accepted(held, values, now)
+            lease = _accepted(self._conf, held, values, now)
             if held.is_waiting:
                 # That an approval is missing is said before what room is.
                 self._bookings.enforcement.check_limits(tx, LeaseChange(
@@ -233,6 +247,12 @@ class Offers:
             raise _lapsed(values['offer']) from None
         return lease if dry_run else self._leases.opened(lease, now)
 
+    def _windows(self, values: Mapping[str, Any]) -> Query[Windows]:
+        """Return the search for what a request for offers asks for."""
+        for reservations in values['alternatives']:
+            self._flavors.learn(reservations)
+        return search.windows(self._bookings, values)
+
     def _check_hold(self, seconds: int) -> None:
         longest = self._conf.max_offer_hold
         if seconds > longest:
@@ -244,12 +264,12 @@ class Offers:
     def _check_number(self, tx: PlacingTx, project_id: str) -> None:
         most = self._conf.max_held_offers
         if len(tx.offers(project_id)) >= most:
-            raise exception.MaxHeldOffers(
+            raise MaxHeldOffers(
                 f'a project may hold {plural.counted(most, "offer")} at most',
                 field='hold',
             )
 
-    def _result(self, windows: Windows, held: Lease | None = None) -> _Shown:
+    def _result(self, windows: Windows, held: Lease | None = None) -> Values:
         """Return what a request for offers is answered with.
 
         :param held: the lease that holds the first window, if any
@@ -267,7 +287,7 @@ class Offers:
             'nearest': windows.nearest,
         }
 
-    def _offered(self, found: LeaseWindow) -> _Shown:
+    def _offered(self, found: LeaseWindow) -> Values:
         needs_approval = limited_by = None
         try:
             needs_approval = self._bookings.enforcement.check_limits(
@@ -297,7 +317,7 @@ class Offers:
             ],
         }
 
-    def _shown(self, source: Reader, held: Lease) -> _Shown:
+    def _shown(self, source: Reader, held: Lease) -> Values:
         found = source.allocations(lease_id=held.id)
         allocations = [a for a, _ in found]
         return {
@@ -343,17 +363,74 @@ def _still_held(source: Reader, values: Mapping[str, Any], now: int) -> Lease:
     :raises OfferLapsed: if the project holds no such offer
     """
     try:
-        held = source.offer(values['offer'], values['project_id'])
-    except exception.OfferNotFound:
+        held = source.run(models.get, values['offer'], values['project_id'])
+    except OfferNotFound:
         raise _lapsed(values['offer']) from None
     if held.end <= now:
         raise _lapsed(values['offer'])
     return held
 
 
-def _lapsed(offer_id: str) -> exception.OfferLapsed:
-    return exception.OfferLapsed(
+def _lapsed(offer_id: str) -> OfferLapsed:
+    return OfferLapsed(
         f'offer {offer_id} is not held: the offer has lapsed, was deleted, or '
         'was accepted by another request',
         field='offer',
     )
+
+
+def _accepted(
+    conf: cfg.ConfigOpts, held: Lease, values: Mapping[str, Any], now: int
+) -> Lease:
+    """Return the lease that the acceptance of a held offer makes.
+
+    :param conf: the options of the manager
+    :raises InvalidInput: naming the field that is wrong
+    """
+    before_end = values['before_end']
+    lease = dataclasses.replace(
+        held, name=values['name'], user_id=values['user_id'],
+        status=states.LEASE_PENDING, trust_id=values.get('trust_id'),
+        labels=values.get('labels', {}),
+        events=draft.plan(
+            conf, held.id, held.window, before_end, now,
+            draft.acts_on_start(held.reservations),
+        ),
+        updated_at=now,
+    )
+    if before_end == draft.DEFAULT:
+        draft.check_announced(lease)
+    return lease
+
+
+def _notify(tx: PlacingTx, event_type: str, held: Lease) -> None:
+    """Notify of the approval of a held offer; the type is from above."""
+    tx.notifications.append(Notification(event_type, held.project_id, lambda: {
+        **payload.lease(held),
+        'held_until': payload.date(held.held_until),
+        'needs_approval': held.needs_approval,
+        'approved_by': held.approved_by,
+    }))
+
+
+def start(manager: Manager) -> Running:
+    """Answer the calls for offers."""
+    offers = Offers(manager)
+
+    def hold(
+        values: Values, seconds: int, approval: bool | None = None
+    ) -> Values:
+        return offers.hold(values, seconds, bool(approval))
+
+    def accept(
+        values: Values, idempotency_key: str, dry_run: bool = False
+    ) -> Values:
+        return lease_values(offers.accept(values, idempotency_key, dry_run))
+
+    return Running({
+        'search_offers': offers.search,
+        'hold_offer': hold,
+        'accept_offer': accept,
+        'update_offer': offers.update,
+        **paging.answers(OFFERS, offers),
+    })
