@@ -28,14 +28,15 @@ SOURCES = {'.py', '.pyi', '.js', '.css', '.html'}
 # The most lines of the product and of the tests, blank lines and comments
 # included.
 BUDGETS = {
-    'kernel': (26_250, 0),
-    'core': (54_150, 85_300),
+    'kernel': (25_700, 0),
+    'core': (53_300, 84_550),
     'blazar': (3_050, 2_200),
     'calendar': (450, 400),
     'floating_ip': (1_700, 3_000),
     'limit': (1_200, 2_950),
     'maintenance': (1_200, 1_050),
     'notify': (1_500, 2_150),
+    'offer': (1_400, 1_050),
     'ops': (1_200, 1_000),
     'page': (5_100, 2_500),
     'product': (600, 500),
@@ -45,10 +46,10 @@ BUDGETS = {
     'simulate': (3_300, 1_600),
     'timeline': (1_050, 850),
     'client': (3_100, 2_700),
-    'all': (82_150, 110_100),
+    'all': (82_650, 110_400),
 }
 # The most options of the core, those of keystoneauth apart.
-MAX_OPTIONS = 82
+MAX_OPTIONS = 80
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -21,7 +21,6 @@ from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Sequence
 import dataclasses
-import heapq
 import itertools
 
 from blazar_sched.domain import exception
@@ -32,7 +31,6 @@ from blazar_sched.domain.window import Window
 from blazar_sched.placing.lease_placing import Allocations
 from blazar_sched.placing.options import DEFAULT_OPTIONS
 from blazar_sched.placing.options import Options
-from blazar_sched.placing.window_limits import Limits
 from blazar_sched.replica import state
 from blazar_sched.replica.indexes import distinct
 
@@ -167,8 +165,6 @@ class Search:
         at or after a time, None if the lease finds no room at all
     :param last_end: returns an end after which the lease finds no room from a
         start
-    :param limits: returns the limits of all windows; called when the search
-        needs them
     :ivar searched_until: the first start at which the search has not tried
         every window, because the budget is spent or after MAX_ATTEMPTS; None
         if the search is complete
@@ -178,7 +174,7 @@ class Search:
         self, bounds: Bounds, attempt: Attempt, edges: Callable[[], Edges],
         first_start: Callable[[int], int | None] = int,
         last_end: Callable[[int], int] = lambda start: FOREVER,
-        limits: Callable[[], Limits] = Limits, budget: Budget = UNLIMITED,
+        budget: Budget = UNLIMITED,
     ) -> None:
         self.searched_until: int | None = None
         self._bounds = bounds
@@ -187,7 +183,6 @@ class Search:
         self._known_edges: Edges | None = None
         self._first_start = first_start
         self._last_end = last_end
-        self._limits = limits
         self._budget = budget
         self._attempts = 0
 
@@ -220,75 +215,6 @@ class Search:
             found.append(first)
             at = first.window.start + distance
         return found
-
-    def longest(self, limit: int, distance: int) -> list[Found]:
-        """Return windows in the order of their lengths, the longest first."""
-        bounds = self._bounds
-        starts = list(self._starts(bounds.first))
-        queue = []
-        for start, end in zip(
-            starts, self._limits().last_ends(starts), strict=True
-        ):
-            if end - start < bounds.least:
-                continue
-            end = min(end, bounds.last_end(start))
-            if end - start >= bounds.least:
-                queue.append((
-                    -FOREVER if end == FOREVER else start - end, start
-                ))
-        return self._greatest(
-            queue, self._longest_at, lambda found: found.window.duration,
-            limit, distance,
-        )
-
-    def most(self, limit: int, distance: int) -> list[Found]:
-        """Return windows of the least length, the most allocations first."""
-        bounds, least = self._bounds, self._bounds.least
-        starts = [
-            start for start in self._starts(bounds.first)
-            if start + least <= bounds.last_end(start)
-        ]
-        counts = self._limits().counts(starts, least)
-        return self._greatest(
-            [
-                (-count, start)
-                for start, count in zip(starts, counts, strict=True) if count
-            ],
-            lambda start: self._fitting(start, start + least),
-            lambda found: found.count, limit, distance,
-        )
-
-    def _greatest(
-        self, queue: list[tuple[int, int]],
-        attempt: Callable[[int], Found | None], value: Callable[[Found], int],
-        limit: int, distance: int,
-    ) -> list[Found]:
-        """Return windows in the order of a value, the greatest first.
-
-        The start with the greatest limit is tried first, and a window is
-        returned as soon as no other start has a greater limit.
-
-        :param queue: a limit of the value, negated, and the start, for each
-            start to try
-        :param attempt: returns the window at a start
-        """
-        heapq.heapify(queue)
-        tried: dict[int, Found] = {}
-        kept: list[Found] = []
-        while queue and len(kept) < limit:
-            _, start = heapq.heappop(queue)
-            if any(
-                abs(start - other.window.start) < distance for other in kept
-            ):
-                continue
-            if start in tried:
-                kept.append(tried[start])
-            elif self._may_attempt(start):
-                found = attempt(start)
-                if found is not None:
-                    tried[start] = found
-                    heapq.heappush(queue, (-value(found), start))
-        return kept
 
     def _first(self, at: int) -> Found | None:
         """Return the first window with room that starts at a time or later.

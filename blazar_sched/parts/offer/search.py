@@ -13,6 +13,8 @@ from blazar_sched.domain.reservation import Reservation
 from blazar_sched.domain.window import FOREVER
 from blazar_sched.domain.window import TIME_LIMIT
 from blazar_sched.domain.window import Window
+from blazar_sched.parts.offer import best_limits
+from blazar_sched.parts.offer.best_search import BestSearch
 from blazar_sched.placing.window_search import Bounds
 from blazar_sched.placing.window_search import Found
 from blazar_sched.service.booking.booking import Bookings
@@ -144,6 +146,9 @@ def _windows(
 class OfferSearch(LeaseSearch):
     """The search for the best windows of one lease."""
 
+    _kind = BestSearch
+    _search: BestSearch
+
     def best(self, by: str, limit: int, distance: int) -> list[Found]:
         search = {
             'earliest': self._search.earliest,
@@ -151,6 +156,16 @@ class OfferSearch(LeaseSearch):
             'most': self._search.most,
         }[by]
         return search(limit, distance)
+
+    def _limits(self, bounds: Bounds) -> dict[str, Any]:
+        return super()._limits(bounds) | {
+            'limits': lambda: self._read(
+                lambda replica: best_limits.read(
+                    replica, self._lease, bounds.first, bounds.last,
+                    bounds.least, self._options,
+                )
+            ),
+        }
 
     def nearest(self) -> dict[str, Any] | None:
         """Return what the first start has room for; None for no start."""

@@ -287,6 +287,8 @@ class LeaseSearch:
     :param left: the number of searches, with this one, that share the budget
     """
 
+    _kind = window_search.Search
+
     def __init__(
         self, writer: LeaseWriter, lease: Lease, bounds: window_search.Bounds,
         now: int, reader: ReplicaReader, left: int = 1,
@@ -312,7 +314,7 @@ class LeaseSearch:
         return next(iter(self._search.earliest(1, 1)), None)
 
     def _searching(self, bounds: window_search.Bounds) -> window_search.Search:
-        return window_search.Search(
+        return self._kind(
             bounds,
             self._attempt,
             lambda: self._read(
@@ -366,12 +368,6 @@ class LeaseSearch:
             'last_end': lambda start: self._read(
                 lambda replica: window_limits.last_end(
                     replica, lease, start, options
-                )
-            ),
-            'limits': lambda: self._read(
-                lambda replica: window_limits.read(
-                    replica, lease, bounds.first, bounds.last, bounds.least,
-                    options,
                 )
             ),
         }

@@ -13,8 +13,8 @@ from blazar_sched.domain.window import Window
 from blazar_sched.parts.floating_ip.floating_ip import FloatingIP
 from blazar_sched.parts.floating_ip.floating_ip import Use
 from blazar_sched.parts.floating_ip.placing import Free
+from blazar_sched.parts.offer.best_search import BestSearch
 from blazar_sched.placing.window_search import Bounds
-from blazar_sched.placing.window_search import Search
 from tests.unit.placing.placements import make_lease
 
 # Nothing begins or ends after this time.
@@ -166,7 +166,7 @@ def test_the_search_finds_the_first_and_the_longest_window(
             raise exception.NotEnoughHostsAvailable('none')
         return {}
 
-    search = Search(
+    search = BestSearch(
         bounds, attempt, free.edges,
         first_start=lambda at: free.first_start(at, least),
     )

@@ -68,6 +68,8 @@ def parts(window):
 class Asked:
     """A lease to be, and every window in which it would find room."""
 
+    kind = Search
+
     def __init__(self, world, wanted, bounds, options, limits=None):
         self.lease = make_lease('asked', 'mine', Window(0, 1), wanted)
         self._world = world
@@ -110,10 +112,9 @@ class Asked:
             'by index': {
                 'first_start': self.first_start_by_index,
                 'last_end': self.last_end_by_index,
-                'limits': self.limits_by_index,
             },
         }
-        return Search(
+        return self.kind(
             self._bounds, self.place,
             lambda: edges(
                 self._world.replica, self.lease, self._bounds, self._options
@@ -130,13 +131,6 @@ class Asked:
     def last_end_by_index(self, start):
         return window_limits.last_end(
             self._world.replica, self.lease, start, self._options
-        )
-
-    def limits_by_index(self):
-        bounds = self._bounds
-        return window_limits.read(
-            self._world.replica, self.lease, bounds.first, bounds.last,
-            bounds.least, self._options,
         )
 
     def first_start(self, at):
@@ -224,55 +218,6 @@ def test_windows_have_the_earliest_start_and_the_latest_end(
     )
 
 
-@settings(max_examples=200, deadline=None)
-@SEARCHES
-@LIMITS
-def test_no_window_is_longer(limits, world, wanted, bounds, options, distance):
-    asked = Asked(world, wanted, bounds, options, limits)
-    found = asked.search().longest(3, distance)
-    lengths = [
-        Window(start, end).duration
-        for start in asked.starts()
-        if (end := asked.longest_end(start)) is not None
-    ]
-    in_order = [each.window.duration for each in found]
-    assert all(asked.has_room(each.window) for each in found)
-    assert in_order == sorted(in_order, reverse=True)
-    assert (
-        in_order[:1] == sorted(lengths)[-1:] and set(in_order) <= set(lengths)
-    ) or asked.competes()
-
-
-@settings(max_examples=200, deadline=None)
-@SEARCHES
-@LIMITS
-def test_no_window_has_more(limits, world, wanted, bounds, options, distance):
-    asked = Asked(world, wanted, bounds, options, limits)
-    found = asked.search().most(3, distance)
-    counts = [
-        asked.count(start, start + bounds.least) for start in asked.starts()
-        if start + bounds.least <= bounds.last_end(start)
-    ]
-    most = found[0].count if found else 0
-    assert all(asked.has_room(each.window) for each in found)
-    assert most == max(counts, default=0) or asked.competes()
-
-
-def known(asked, bounds):
-    """Return what is known of each start, by trial and by the limits."""
-    starts = list(range(bounds.first, bounds.last + 1))
-    limits = asked.limits_by_index()
-    ends = limits.last_ends(starts)
-    counts = limits.counts(starts, bounds.least)
-    for start, end, count in zip(starts, ends, counts, strict=True):
-        by_trial = (
-            asked.longest_end(start) or 0,
-            asked.count(start, start + bounds.least),
-            asked.first_start(start),
-        )
-        yield start, by_trial, (end, count, asked.first_start_by_index(start))
-
-
 def unbounded(bounds):
     return dataclasses.replace(
         bounds, most=FOREVER, latest_end=FOREVER, align=int
@@ -284,17 +229,16 @@ def unbounded(bounds):
 def test_no_limit_is_too_strict(world, wanted, bounds, options, distance):
     bounds = unbounded(bounds)
     asked = Asked(world, wanted, bounds, options)
-    for start, by_trial, by_index in known(asked, bounds):
-        assert by_index[0] >= by_trial[0]
-        assert by_index[1] >= by_trial[1]
-        if by_trial[2] is not None:
-            assert by_index[2] <= by_trial[2]
-        if by_trial[1]:
-            assert asked.last_end_by_index(start) >= by_trial[0]
+    for start in range(bounds.first, bounds.last + 1):
+        first = asked.first_start(start)
+        if first is not None:
+            assert asked.first_start_by_index(start) <= first
+        if asked.count(start, start + bounds.least):
+            end = asked.longest_end(start) or 0
+            assert asked.last_end_by_index(start) >= end
 
 
-@settings(max_examples=300, deadline=None)
-@given(
+OF_HOSTS = given(
     world=st.builds(
         booked, CLEANED_HOSTS,
         st.lists(st.tuples(WINDOWS, st.tuples(PHYSICAL)), max_size=5),
@@ -302,15 +246,16 @@ def test_no_limit_is_too_strict(world, wanted, bounds, options, distance):
     ),
     wanted=st.tuples(PHYSICAL), bounds=BOUNDS, options=OPTIONS,
 )
+
+
+@settings(max_examples=300, deadline=None)
+@OF_HOSTS
 def test_the_limits_of_hosts_are_exact(world, wanted, bounds, options):
     bounds = unbounded(bounds)
     asked = Asked(world, wanted, bounds, options)
-    for start, by_trial, by_index in known(asked, bounds):
-        longest, count, _ = by_trial
-        assert by_index[1] == count
-        if count:
-            assert by_index[0] == longest
-            assert asked.last_end_by_index(start) == longest
+    for start in range(bounds.first, bounds.last + 1):
+        if asked.count(start, start + bounds.least):
+            assert asked.last_end_by_index(start) == asked.longest_end(start)
 
 
 @settings(max_examples=300, deadline=None)
