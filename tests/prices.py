@@ -28,8 +28,8 @@ SOURCES = {'.py', '.pyi', '.js', '.css', '.html'}
 # The most lines of the product and of the tests, blank lines and comments
 # included.
 BUDGETS = {
-    'kernel': (25_700, 0),
-    'core': (53_300, 84_550),
+    'kernel': (25_750, 0),
+    'core': (53_350, 84_600),
     'blazar': (3_050, 2_200),
     'calendar': (450, 400),
     'floating_ip': (1_700, 3_000),
@@ -46,7 +46,7 @@ BUDGETS = {
     'simulate': (3_300, 1_600),
     'timeline': (1_050, 850),
     'client': (3_100, 2_700),
-    'all': (82_650, 110_400),
+    'all': (82_700, 110_500),
 }
 # The most options of the core, those of keystoneauth apart.
 MAX_OPTIONS = 80
