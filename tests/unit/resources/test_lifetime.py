@@ -28,8 +28,8 @@ class Tx:
         self.replica = replica
         self.put = None
 
-    def put_instance(self, noun):
-        self.put = noun
+    def put_instances(self, nouns):
+        [self.put] = nouns
 
 
 NOW = 1000
