@@ -271,7 +271,7 @@ class TestForbidden:
 class TestWithoutParts:
     @pytest.fixture
     def options(self):
-        return '[DEFAULT]\nparts = page\n'
+        return '[DEFAULT]\nparts = offer, page, timeline\n'
 
     def test_the_page_shows_and_books_the_rest(self, world, browse):
         for noun in ('requests', 'series'):
