@@ -10,7 +10,7 @@ from tests.cloud.site import PASSWORD
 from tests.cloud.site import REGION
 from tests.cloud.site import Site
 
-_KEYS = ('fernet_tokens', 'credential')
+_KEYS = ('fernet_tokens', 'fernet_receipts', 'credential')
 # A protocol of federation, for which Keystone itself has a plugin.
 PROTOCOL = 'mapped'
 # The header in which a web server's module of OpenID Connect names the
