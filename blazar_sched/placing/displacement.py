@@ -15,8 +15,6 @@ import contextlib
 import dataclasses
 import functools
 import itertools
-import math
-import operator
 
 from blazar_sched.domain import exception
 from blazar_sched.domain import inventory
@@ -47,7 +45,6 @@ _CLEARED = 'cleared'
 MIN_FAILED, MAX_FAILED, MAX_LOOKED = 20, 100, 200_000
 # The number of hosts whose costs are determined together, and at most.
 WEIGHED, MAX_WEIGHED = 100, 1000
-NO_HOSTS: Mapping[str, Window] = {}
 # The number of instances with new paths after which one commit has enough.
 ENOUGH = 10
 
@@ -67,8 +64,8 @@ class TooManyDisplaced(Exception):
 def place(
     replica: state.Replica, lease: Lease, window: Window, now: int,
     rules: Rules | None, attempt: Callable[[], Allocations],
-    options: Options = DEFAULT_OPTIONS, enough: float = math.inf,
-    cleared: Mapping[str, Window] = NO_HOSTS,
+    options: Options = DEFAULT_OPTIONS,
+    cleared: Mapping[str, Window] | None = None,
 ) -> tuple[Allocations, list[Instance]]:
     """Place a lease; clear hosts for the lease if there is no room otherwise.
 
@@ -78,14 +75,13 @@ def place(
     :param replica: by LedgerAccounting
     :param rules: the rules of relocation; None if no instance is relocated
     :param attempt: places the lease on the replica as it is at the time
-    :param enough: the number of instances with new paths after which no
-        further host is cleared
-    :param cleared: the hosts that were cleared for the lease by earlier
-        commits, which other instances do not enter
+    :param cleared: if hosts may be cleared in several commits, the hosts that
+        earlier commits have cleared, which other instances do not enter
     :returns: the allocations, and the instances that have another path now
     :raises NotEnoughHostsAvailable: if there is no room after all; no instance
         has another path then
-    :raises TooManyDisplaced: if there is no room after `enough`
+    :raises TooManyDisplaced: if there is no room once ENOUGH instances have
+        new paths, and further commits may follow
     """
     try:
         return attempt(), []
@@ -99,7 +95,7 @@ def place(
     ]
     with replica.changing() as put, contextlib.ExitStack() as undo:
         clearing = _Clearing(replica, now, rules, put, undo)
-        clearing.keep_free(cleared)
+        clearing.keep_free(cleared or {})
         lacking = _lacking(lease, refusal)
         more = True
         while more:
@@ -112,7 +108,7 @@ def place(
                 except exception.NotEnoughHostsAvailable as e:
                     refusal = e
                     lacking = _lacking(lease, refusal)
-            if more and clearing.count >= enough:
+            if more and cleared is not None and clearing.count >= ENOUGH:
                 raise TooManyDisplaced(clearing.cleared)
         raise refusal
 
@@ -262,15 +258,14 @@ class _Clearing:
         costs = self._costs[key]
         costs.known |= self._weigh(costs.take_again(), window, reservation)
         while True:
-            found = [
-                host for host, _ in sorted(
-                    costs.known.items(), key=operator.itemgetter(1)
-                )
-                if host not in self._kept_free and host not in self._failed
-            ]
+            found = {
+                host: cost for host, cost in costs.known.items()
+                if cost is not None
+                and host not in self._kept_free and host not in self._failed
+            }
             some = [] if found else costs.take()
             if not some:
-                return found
+                return sorted(found, key=found.__getitem__)
             costs.known |= self._weigh(some, window, reservation)
 
     def _by_use(self, hosts: Sequence[str], window: Window) -> list[str]:
@@ -285,8 +280,8 @@ class _Clearing:
 
     def _weigh(
         self, hosts: Sequence[str], window: Window, reservation: Reservation
-    ) -> dict[str, int]:
-        """Return the costs of the hosts that could be cleared."""
+    ) -> dict[str, int | None]:
+        """Return the costs of hosts, None for those that cannot be cleared."""
         movers = {host: self._movers(host, window) for host in hosts}
         demand = reservation.demand
         main = self._replica.indexes.main
@@ -302,8 +297,8 @@ class _Clearing:
         )
         return {
             host: sum(map(_size, movers[host]))
+            if free and movers[host] else None
             for host, free in zip(hosts, is_rest_free, strict=True)
-            if free and movers[host]
         }
 
     def clear(self, host: str, window: Window) -> bool:
@@ -378,19 +373,17 @@ class _Costs:
     """The costs of hosts: known or still to be determined.
 
     :param hosts: the hosts, in the order in which to determine costs
+    :ivar known: by host; None for a host that cannot be cleared
     """
 
     def __init__(self, hosts: Sequence[str]) -> None:
-        self.known: dict[str, int] = {}
+        self.known: dict[str, int | None] = {}
         self._unknown = iter(hosts[:MAX_WEIGHED])
-        self._taken: set[str] = set()
         self._again: set[str] = set()
 
     def take(self) -> list[str]:
         """Return the next hosts of which to determine the costs."""
-        some = list(itertools.islice(self._unknown, WEIGHED))
-        self._taken.update(some)
-        return some
+        return list(itertools.islice(self._unknown, WEIGHED))
 
     def take_again(self) -> list[str]:
         """Return the hosts of which to determine the costs again."""
@@ -399,10 +392,9 @@ class _Costs:
 
     def forget(self, hosts: Iterable[str]) -> None:
         """Have the costs of hosts determined again, where they were."""
-        again = self._taken.intersection(hosts)
-        self._again |= again
-        for host in again:
-            self.known.pop(host, None)
+        for host in self.known.keys() & hosts:
+            del self.known[host]
+            self._again.add(host)
 
 
 def _kept_free(host: str, window: Window) -> Allocation:

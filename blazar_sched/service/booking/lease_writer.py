@@ -9,7 +9,6 @@ import contextlib
 import dataclasses
 import functools
 import itertools
-import math
 
 from oslo_config import cfg
 
@@ -77,7 +76,7 @@ class LeaseWriter:
         with self._clearing_first(tx, lease.window, now) as cleared:
             return place(
                 tx.replica, lease, now, self.options, self._rules_of(lease),
-                displacement.ENOUGH, cleared,
+                cleared,
             )
 
     def _rules_of(self, lease: Lease) -> Rules | None:
@@ -200,7 +199,7 @@ class LeaseWriter:
         leavable_ = _none_leavable(tx)
         with self._clearing_first(tx, new.left(now), now) as cleared:
             placed, displaced = self.place_changed(
-                tx.replica, old, new, now, left, displacement.ENOUGH, cleared
+                tx.replica, old, new, now, left, cleared
             )
         if old.status == states.LEASE_ACTIVE:
             if changed or _grown(held, placed):
@@ -241,13 +240,13 @@ class LeaseWriter:
 
     def place_changed(
         self, replica: state.Replica, old: Lease, new: Lease, now: int,
-        left: lease_placing.Allocations, enough: float = math.inf,
-        cleared: Mapping[str, Window] = displacement.NO_HOSTS,
+        left: lease_placing.Allocations,
+        cleared: Mapping[str, Window] | None = None,
     ) -> tuple[lease_placing.Allocations, list[Instance]]:
         """Return a changed lease's allocations and displaced instances.
 
         :param left: see `change`
-        :param enough: see displacement.place, likewise `cleared`
+        :param cleared: see displacement.place
         :raises NotEnoughHostsAvailable: if the lease finds no room
         """
         replica.advance(now)
@@ -264,7 +263,7 @@ class LeaseWriter:
 
         return displacement.place(
             replica, new, new.left(now), now, self.rules, attempt,
-            self.options, enough, cleared,
+            self.options, cleared,
         )
 
     @property
@@ -301,13 +300,12 @@ class LeaseWriter:
 
 def place(
     replica: state.Replica, lease: Lease, now: int, options: Options,
-    rules: Rules | None, enough: float = math.inf,
-    cleared: Mapping[str, Window] = displacement.NO_HOSTS,
+    rules: Rules | None, cleared: Mapping[str, Window] | None = None,
 ) -> tuple[lease_placing.Allocations, list[Instance]]:
     """Return a new lease's allocations and the displaced instances.
 
     :param rules: the rules of relocation; None if no instance is relocated
-    :param enough: see displacement.place, likewise `cleared`
+    :param cleared: see displacement.place
     :raises NotEnoughHostsAvailable: if a reservation finds no room
     """
     replica.advance(now)
@@ -316,7 +314,7 @@ def place(
         lambda: lease_placing.place(
             replica, lease, lease.window, options=options
         ),
-        options, enough, cleared,
+        options, cleared,
     )
 
 
