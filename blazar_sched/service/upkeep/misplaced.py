@@ -60,6 +60,8 @@ def report(
             now=now,
         )))
     }
+    if not found:
+        return
     _vacate_again(ledger, {id_ for _, ids in found.values() for id_ in ids})
     for instance, lease_ids in found.values():
         LOG.warning(
