@@ -711,8 +711,8 @@ ALL = {
         ('boot_lasting', 'reserve_occupied', 'reach_next'),
     ),
     'stays-in-filters': Control(
-        (RELOCATION,), 'who_is_let_in', 40, _stays_unknown_to_filters,
-        ('boot_lasting', 'reserve_occupied'),
+        (RELOCATION,), 'who_is_let_in', 0, _stays_unknown_to_filters,
+        ('boot_lasting', 'reserve_occupied', 'move_planned', 'boot'),
     ),
     'let-in-by-path': Control(
         (RELOCATION,), 'let_in_where_it_is_booked', 3, _kept_off_by_others,
