@@ -7,6 +7,7 @@ go.
 """
 
 from collections import Counter
+from collections import deque
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Iterator
@@ -49,7 +50,8 @@ class _Excess:
 
     def without(self, gone: Collection[str]) -> '_Excess':
         left = {i: n for i, n in self.amounts.items() if i not in gone}
-        return _Excess(left, self.missing(gone))
+        going = sum(self.amounts.values()) - sum(left.values())
+        return _Excess(left, self.amount - going)
 
 
 def choose(
@@ -86,16 +88,25 @@ def _excesses(
     capacity: Mapping[str, int], fixed: Sequence[Allocation],
     movable: Sequence[Allocation], now: int,
 ) -> Iterator[_Excess]:
-    """Yield each excess, at each time at which an allocation starts."""
+    """Yield each excess, at each time at which an allocation starts.
+
+    O(n log n), and the allocations at each of these times.
+    """
     count = len(fixed) + len(movable)
     limits = {**capacity, _WHOLE: count}
     taken = {a.id: _amounts(a, count) for a in (*fixed, *movable)}
-    for at in sorted({max(a.start, now) for a in (*fixed, *movable)}):
+    staying = {a.id for a in fixed}
+    waiting = deque(sorted((*fixed, *movable), key=lambda a: a.start))
+    present: list[Allocation] = []
+    for at in sorted({max(a.start, now) for a in waiting}):
+        while waiting and waiting[0].start <= at:
+            present.append(waiting.popleft())
+        present = [a for a in present if at < a.end]
         kept: Counter[str] = Counter()
-        for a in fixed:
-            if a.start <= at < a.end:
+        for a in present:
+            if a.id in staying:
                 kept.update(taken[a.id])
-        here = [a.id for a in movable if a.start <= at < a.end]
+        here = [a.id for a in present if a.id not in staying]
         for name in {name for id_ in here for name in taken[id_]}:
             amounts = {i: taken[i][name] for i in here if taken[i].get(name)}
             room = max(0, limits.get(name, 0) - kept[name])

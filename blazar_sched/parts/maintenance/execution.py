@@ -167,7 +167,7 @@ class Execution:
         all_ = list(dict.fromkeys((*ids, *self._unmoved(new, now))))
         for id_ in all_ if moves else ():
             with contextlib.suppress(exception.LeaseNotFound):
-                self._healer.match(id_)
+                self._healer.match(self._ledger.lease(id_))
         return _merged(self._in_slices(
             all_, LEASES_IN_COMMIT,
             lambda ids, tx: _merged(

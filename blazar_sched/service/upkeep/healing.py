@@ -107,7 +107,7 @@ class Healer:
                 field='reservation_id' if reservation_id else 'lease_id',
             )
 
-        self.match(held[0][1])
+        self.match(self._ledger.lease(held[0][1]))
 
         def work(tx: PlacingTx) -> tuple[Lease, Lease]:
             old = tx.lease(held[0][1])
@@ -148,7 +148,7 @@ class Healer:
         :param until: the latest start of a lease that is healed
         :raises LeaseNotFound: if there is no such lease
         """
-        self.match(lease_id)
+        self.match(self._ledger.lease(lease_id))
 
         def work(tx: PlacingTx) -> tuple[Lease, Lease]:
             old = tx.lease(lease_id)
@@ -160,14 +160,11 @@ class Healer:
 
         self.wake(*self._ledger.commit(work))
 
-    def match(self, lease_id: str) -> None:
+    def match(self, lease: Lease) -> None:
         """Match the requirements of a lease ahead of a commit that moves it.
-
-        :raises LeaseNotFound: if there is no such lease
         """
         lease_placing.match(
-            self._ledger.replica, self._ledger.lease(lease_id),
-            placing_options.read(self._conf),
+            self._ledger.replica, lease, placing_options.read(self._conf)
         )
 
     def plan(

@@ -173,6 +173,8 @@ class Replanner:
         """
         at_risk = {}
         tried: set[str] = set()
+        for lease in self._leases_on([host], now):
+            self._healer.match(lease)
         while tried_now := self._ledger.commit(
             lambda tx: self._take_off(tx, host, now, unsuited, tried)
         ):
