@@ -191,7 +191,7 @@ class Catalog:
         # classes and limited amounts.
         self._targets: dict[
             tuple[str, str, str, frozenset[str], tuple[tuple[str, int], ...]],
-            Candidates,
+            tuple[int, Candidates],
         ] = {}
         # Inventories with the different limits of one request.
         self._limits: tuple[int, dict[str, list[Inventory]]] | None = None
@@ -327,7 +327,7 @@ class Catalog:
     ) -> Candidates:
         """Return the hosts to which an instance of a host may be relocated.
 
-        O(hosts) if nothing is remembered.
+        O(hosts) if nothing is remembered. Any thread may ask.
 
         :param amounts: what the instance takes, by resource class: of the
             classes beside RESOURCE_CLASSES, those that the host has must be
@@ -338,15 +338,16 @@ class Catalog:
         )
         limited = self._limited(amounts)
         key = *host.likeness, needed, limited
-        found = self._targets.get(key)
-        if found is None:
-            found = self._targets[key] = self.among(
-                uuid for uuid, each in self._hosts.items()
+        version = self._version
+        known = self._targets.get(key)
+        if known is None or known[0] != version:
+            known = self._targets[key] = version, self._of({
+                uuid: each for uuid, each in dict(self._hosts).items()
                 if each.takes_relocated and each.likeness == host.likeness
                 and needed.issubset(each.inventory)
                 and all(each.allows(*amount) for amount in limited)
-            )
-        return found
+            })
+        return known[1]
 
     def _limited(
         self, amounts: Mapping[str, int]

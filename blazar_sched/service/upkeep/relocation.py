@@ -268,9 +268,9 @@ class Relocations(loop.Looped):
 
     def _plan(self, now: int, rules: Rules) -> list[Instance]:
         """Plan paths for the instances that need one; return the others."""
-        def work(some: Sequence[Instance], tx: PlacingTx) -> list[Instance]:
+        def work(some: Iterable[Instance], tx: PlacingTx) -> list[Instance]:
             failed, planned = [], []
-            for each in _still(some, _unplanned(tx.replica, now)):
+            for each in some:
                 path = relocation.plan(
                     tx.replica, each, now, rules, urgent=True
                 )
@@ -282,30 +282,54 @@ class Relocations(loop.Looped):
             tx.put_instances(planned)
             return failed
 
-        return list(itertools.chain(*self._in_slices(_unplanned, now, work)))
+        return list(itertools.chain(
+            *self._in_slices(_unplanned, _is_unplanned, now, work)
+        ))
 
     def _drop_needless(self, now: int) -> None:
         """Drop the due paths of instances that need not leave any more."""
-        def work(some: Sequence[Instance], tx: PlacingTx) -> None:
+        def work(some: Iterable[Instance], tx: PlacingTx) -> None:
             staying = []
-            for each in _still(some, _needless(tx.replica, now)):
-                # Another instance that stays may need the same room.
-                if not relocation.must_leave(tx.replica, each, now):
-                    staying.append(dataclasses.replace(each, path=()))
-                    tx.expect(staying[-1:])
+            for each in some:
+                staying.append(dataclasses.replace(each, path=()))
+                tx.expect(staying[-1:])
             tx.put_instances(staying)
 
-        self._in_slices(_needless, now, work)
+        self._in_slices(_needless, _is_needless, now, work)
 
     def _in_slices(
-        self, find: Callable[[state.Replica, int], list[Instance]], now: int,
-        work: Callable[[Sequence[Instance], PlacingTx], T],
+        self, find: Callable[[state.Replica, int], list[Instance]],
+        is_found: Callable[[state.Replica, Instance, int], bool], now: int,
+        work: Callable[[Iterable[Instance], PlacingTx], T],
     ) -> list[T]:
-        """Commit the work on instances, a few of them in each commit."""
-        found = self._ledger.read_replica(lambda replica: find(replica, now))
+        """Commit the work on instances, a few of them in each commit.
+
+        :param find: looks through the whole replica, outside of the commits
+        :param is_found: tells, in a commit, whether an instance is found
+            still. Each instance is asked about after the work on the instance
+            before, which may need the same room
+        """
+        found, catalog = self._ledger.read_replica(lambda replica: (
+            [(each, replica.hosts[each.host]) for each in find(replica, now)],
+            replica.catalog,
+        ))
+        # The hosts are matched ahead of the commits, as that takes long.
+        for each, host in found:
+            catalog.relocation_targets(host, each.countable())
+
+        def commit(uuids: Sequence[str], tx: PlacingTx) -> T:
+            replica = tx.replica
+            replica.advance(now)
+            known = map(replica.instances.get, uuids)
+            return work((
+                each for each in known if each and is_found(replica, each, now)
+            ), tx)
+
         return [
-            self._ledger.commit(functools.partial(work, some))
-            for some in slices.of(found, INSTANCES_IN_COMMIT)
+            self._ledger.commit(functools.partial(commit, some))
+            for some in slices.of(
+                [each.uuid for each, _ in found], INSTANCES_IN_COMMIT
+            )
         ]
 
     def _report(
@@ -486,24 +510,23 @@ def _due(replica: state.Replica, now: int) -> list[tuple[Instance, Host]]:
 
     A host that is down is left out: another path is looked for.
     """
-    due = [
+    return [
         (each, replica.hosts[each.relocations[0].host])
-        for each in _planned(replica) if each.relocations[0].start <= now
+        for each in _planned(replica) if _is_due(replica, each, now)
     ]
-    return [(each, host) for each, host in due if host.available]
+
+
+def _is_due(replica: state.Replica, instance: Instance, now: int) -> bool:
+    stays = instance.relocations
+    return (
+        bool(stays) and stays[0].start <= now
+        and replica.hosts[stays[0].host].available
+    )
 
 
 def _late(replica: state.Replica, now: int) -> list[Instance]:
     """Return the instances that should have left their hosts by now."""
     return [each for each in _planned(replica) if each.leaves_at <= now]
-
-
-def _still(
-    some: Iterable[Instance], found: Iterable[Instance]
-) -> list[Instance]:
-    """Return those of some instances that are found still, as they are now."""
-    uuids = {each.uuid for each in some}
-    return [each for each in found if each.uuid in uuids]
 
 
 def _needless(replica: state.Replica, now: int) -> list[Instance]:
@@ -513,9 +536,16 @@ def _needless(replica: state.Replica, now: int) -> list[Instance]:
     """
     replica.advance(now)
     return [
-        each for each, _ in _due(replica, now)
-        if not relocation.must_leave(replica, each, now)
+        each for each in _planned(replica) if _is_needless(replica, each, now)
     ]
+
+
+def _is_needless(
+    replica: state.Replica, instance: Instance, now: int
+) -> bool:
+    return _is_due(replica, instance, now) and not relocation.must_leave(
+        replica, instance, now
+    )
 
 
 def _unplanned(replica: state.Replica, now: int) -> list[Instance]:
@@ -523,15 +553,31 @@ def _unplanned(replica: state.Replica, now: int) -> list[Instance]:
 
     These are the instances that must leave their hosts and have no path, and
     those that cannot go along their paths any more.
+
+    O(hosts).
     """
     replica.advance(now)
+    without_path = (
+        each
+        for host in overload.overloaded_hosts(replica, now)
+        for each in replica.present.instances_on(host) if not each.path
+    )
     return [
-        *(
-            each for each in _planned(replica)
-            if not relocation.is_open(replica, each, now)
-        ),
-        *_without_path(replica, now),
+        each for each in (*_planned(replica), *without_path)
+        if _is_unplanned(replica, each, now)
     ]
+
+
+def _is_unplanned(
+    replica: state.Replica, instance: Instance, now: int
+) -> bool:
+    if instance.path:
+        return not relocation.is_open(replica, instance, now)
+    return (
+        instance.movable != ''
+        and replica.hosts[instance.host].reservable
+        and relocation.must_leave(replica, instance, now)
+    )
 
 
 def _planned(replica: state.Replica) -> list[Instance]:
@@ -540,16 +586,6 @@ def _planned(replica: state.Replica) -> list[Instance]:
         uuid for uuids in replica.arriving.values() for uuid in uuids
     }
     return [replica.instances[uuid] for uuid in sorted(planned)]
-
-
-def _without_path(replica: state.Replica, now: int) -> list[Instance]:
-    return [
-        each
-        for host in overload.overloaded_hosts(replica, now)
-        for each in replica.present.instances_on(host)
-        if each.movable and not each.path
-        and relocation.must_leave(replica, each, now)
-    ]
 
 
 def outlook(
