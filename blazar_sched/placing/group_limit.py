@@ -100,19 +100,14 @@ def check_kept(
 
 def open_hosts(
     room: Room, candidates: Candidates, demand: Demand
-) -> Iterator[str]:
-    """Yield the candidates on which no group limit is reached yet."""
+) -> Iterable[str]:
+    """Return the candidates on which no group limit is reached yet."""
     slot = None if demand.whole else demand.slot
-    groups = [
-        (group, group.room(room.window, room.ignore))
-        for group in room.indexes.groups
-    ]
-    for host in candidates.hosts:
-        if all(
-            group.amount(host, slot, 1) <= max(left, 0)
-            for group, left in groups
-        ):
-            yield host
+    hosts: Iterable[str] = candidates.hosts
+    for group in room.indexes.groups:
+        left = max(group.room(room.window, room.ignore), 0)
+        hosts = [h for h in hosts if group.amount(h, slot, 1) <= left]
+    return hosts
 
 
 def least(group: Group, hosts: Mapping[str, Host], demand: Demand) -> int:

@@ -19,6 +19,7 @@ import array
 from collections import Counter
 from collections.abc import Mapping
 import dataclasses
+import itertools
 
 from blazar_sched.domain import inventory
 from blazar_sched.domain.instance import Instance
@@ -93,10 +94,11 @@ class Targets:
     ) -> str:
         """Return the host with the least room of those with room to an end."""
         least = end - start
-        rows = array.array('i', (
-            row for row, each in zip(self._rows, seconds, strict=True)
-            if each >= least and row != here
+        rows = array.array('i', itertools.compress(
+            self._rows, map(least.__le__, seconds)
         ))
+        if here in rows:
+            rows.remove(here)
         main = self._indexes.main
         picked = main.pick(
             1, start, end, self._amounts, rows=rows, order='fullest',
