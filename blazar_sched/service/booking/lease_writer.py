@@ -99,7 +99,12 @@ class LeaseWriter:
             }
         except displacement.TooManyDisplaced as e:
             raise CommitFirst(
-                functools.partial(self._clear, e.hosts, now), e.hosts
+                functools.partial(self._clear, e.hosts, now), e.hosts,
+                exception.NotEnoughHostsAvailable(
+                    'more servers would have to be moved than a dry run '
+                    'finds a place for; the lease itself may find room',
+                    field='reservations',
+                ),
             ) from e
 
     def _clear(

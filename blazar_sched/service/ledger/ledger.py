@@ -78,6 +78,9 @@ _TABLES = sa.text('SELECT version_num FROM alembic_version')
 # The reservations whose leases are deleted in one commit, for which other
 # commits wait; and the rows of another table.
 PURGE_SLICE = 50
+# The most works that a dry run does first, and the number of hosts that these
+# works may look at: each looks at all hosts.
+MAX_FIRST, MAX_FIRST_HOSTS = 4, 10_000
 
 
 class Ledger(reader.Reader):
@@ -612,12 +615,20 @@ def _try(work: Callable[[tx.PlacingTx], T], attempt: tx.PlacingTx) -> T:
 def _try_undone(
     work: Callable[[tx.PlacingTx], T], attempt: tx.PlacingTx
 ) -> T:
-    """Return what `_try` does, with what the work needs first done before."""
+    """Return what `_try` does, with what the work needs first done before.
+
+    Other commits wait for all of it, so that the number of works that are done
+    before is limited, and the limit is lower in a larger cloud.
+    """
+    hosts = len(attempt.replica.hosts)
+    most_first = max(1, min(MAX_FIRST, MAX_FIRST_HOSTS // (hosts or 1)))
     first: list[CommitFirst] = []
     while True:
         try:
             with attempt.undone(first) as within:
                 return _try(work, within)
         except CommitFirst as e:
+            if len(first) >= most_first:
+                raise e.refusal from e
             e.work(attempt)
             first.append(e)

@@ -41,18 +41,22 @@ class CommitFirst(Exception):
 
     What takes long is done in several commits in this way, so that no other
     commit waits for the whole. The work finds in `PlacingTx.first` what was
-    committed first, and has to come to an end.
+    committed first, and has to come to an end. A dry run, which is one whole,
+    does a few of the other works and then gives up.
 
     :param work: the work of the other commit
     :param done: tells the work that raises this what the other commit has done
+    :param refusal: what a dry run raises that gives up
     """
 
     def __init__(
-        self, work: Callable[['PlacingTx'], object], done: Any
+        self, work: Callable[['PlacingTx'], object], done: Any,
+        refusal: exception.BlazarSchedError,
     ) -> None:
         super().__init__()
         self.work = work
         self.done = done
+        self.refusal = refusal
 
 
 class Tx(access.Writes, reader.Reader):

@@ -5,6 +5,7 @@ import pytest
 
 from blazar_sched.domain import exception
 from blazar_sched.placing import displacement
+from blazar_sched.service.ledger import ledger
 from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.upkeep.relocation import PAUSE
 from tests.functional.manager.conftest import hosts
@@ -165,6 +166,20 @@ def test_a_dry_run_of_a_large_lease_changes_nothing(world, commits):
     assert not any(each.path for each in world.ledger.instances())
     with pytest.raises(exception.NotEnoughHostsAvailable):
         book(world, 4, dry_run=True)
+
+
+def test_a_dry_run_gives_up_where_too_many_servers_would_move(
+    world, commits, monkeypatch
+):
+    monkeypatch.setattr(ledger, 'MAX_FIRST', 1)
+    with pytest.raises(
+        exception.NotEnoughHostsAvailable, match='than a dry run finds'
+    ):
+        book(world, dry_run=True)
+    assert not any(each.path for each in world.ledger.instances())
+    book(world, 2, dry_run=True)
+    # The lease itself is booked in as many commits as it takes.
+    book(world)
 
 
 def test_a_lease_grows_in_several_commits(world, commits):
