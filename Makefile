@@ -4,7 +4,7 @@
 PYTHON ?= python3
 TOX := .venv/bin/tox
 
-TARGETS := bench demo docs genconfig genpolicy lint lowest plain test \
+TARGETS := bench demo docs genclient genconfig genpolicy lint lowest plain test \
 	test-nova test-packaging test-programs test-tempest
 # These have the environment of `test`: tox makes one for each name.
 IN_TEST := test-cloud test-ha test-more test-page test-services

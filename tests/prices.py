@@ -29,7 +29,7 @@ SOURCES = {'.py', '.pyi', '.js', '.css', '.html'}
 # included.
 BUDGETS = {
     'kernel': (25_750, 0),
-    'core': (53_350, 84_600),
+    'core': (53_850, 85_050),
     'blazar': (3_050, 2_200),
     'calendar': (450, 400),
     'floating_ip': (1_700, 3_000),
@@ -45,8 +45,8 @@ BUDGETS = {
     'series': (1_950, 2_200),
     'simulate': (3_300, 1_600),
     'timeline': (1_050, 850),
-    'client': (3_100, 2_700),
-    'all': (82_700, 110_500),
+    'client': (2_650, 2_750),
+    'all': (82_700, 110_950),
 }
 # The most options of the core, those of keystoneauth apart.
 MAX_OPTIONS = 80
@@ -80,7 +80,9 @@ def prices() -> list[Price]:
         tests, _ = _size(ROOT / 'tests/parts' / name)
         found.append(Price(name, lines, files, tests))
     tests, _ = _size(ROOT / 'tests/client')
-    found.append(Price('client', *_size(CLIENT), tests))
+    # What makes modules of the client from the API is in the core.
+    package = CLIENT / 'blazar_sched_client'
+    found.append(Price('client', *_size(package), tests))
     kernel, kernel_files = _size(*(PACKAGE / name for name in KERNEL))
     whole, files = _size(PACKAGE, CLIENT)
     tests, _ = _size(ROOT / 'tests')

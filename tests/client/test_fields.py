@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The resources have the fields that the OpenAPI document has."""
 
+import importlib.util
+import pathlib
+
 from openstack import fields
 import pytest
 
@@ -8,11 +11,13 @@ from blazar_sched.service.api import microversion
 from blazar_sched.service.api import openapi
 from blazar_sched.service.api import routes
 from blazar_sched_client._proxy import Proxy
-from blazar_sched_client.lease import Extension
-from blazar_sched_client.offer import Offer
-from blazar_sched_client.offer import Offers
-from blazar_sched_client.property import PublicProperties
+from blazar_sched_client.resources import Extension
+from blazar_sched_client.resources import Offer
+from blazar_sched_client.resources import Offers
+from blazar_sched_client.resources import PublicProperties
+from tests import tables
 
+GENERATOR = pathlib.Path(__file__).parents[2] / 'client/generate.py'
 DOCUMENT = openapi.document(routes.ROUTES, microversion.KNOWN[-1])
 RESOURCES = [
     *Proxy._resource_registry.values(), Extension, Offers, PublicProperties
@@ -78,3 +83,13 @@ def test_a_list_can_be_asked_for_what_the_api_has(name):
     assert set(resource._query_mapping._mapping) == {
         each['name'] for each in operation['parameters'] if 'name' in each
     }
+
+
+@tables.EVERY
+def test_the_resources_are_those_of_the_document():
+    """Else: ``tox -e genclient``."""
+    spec = importlib.util.spec_from_file_location('generate', GENERATOR)
+    generate = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(generate)
+    document = openapi.document(routes.ROUTES, microversion.KNOWN[-1])
+    assert generate.module(document) == generate.FILE.read_text()

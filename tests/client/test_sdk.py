@@ -13,7 +13,7 @@ from openstack import exceptions
 import pytest
 
 from blazar_sched_client._proxy import Proxy
-from blazar_sched_client.lease import Lease
+from blazar_sched_client.resources import Lease
 from tests import tables
 from tests.client import conftest
 from tests.standins.neutron import NETWORK

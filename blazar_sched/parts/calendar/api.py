@@ -71,6 +71,7 @@ CALENDAR = Object(
     ),
     Field('created_at', 'Time of creation', 1767225600, DATE), name='Calendar',
     meaning='A link at which programs read the leases of a project',
+    columns=('id', 'name', 'created_at'),
 )
 _CREATE = validation.by_version(
     Object(Field('name', _NAME, type=Type(text.line(_MAX_NAME)))).schema

@@ -101,6 +101,7 @@ MAINTENANCE = Object(
     name='Maintenance',
     meaning='A window in which nothing may be on some hosts, with the '
     'reservations and servers that it concerns',
+    columns=('id', 'name', 'status', 'start_date', 'end_date', 'hosts'),
 )
 
 _NAMED = Field('name', _NAME, type=Type(text.line(MAX_NAME)))

@@ -22,6 +22,7 @@ from blazar_sched.service.api.field import Type
 from blazar_sched.service.api.rule import PROJECT_MEMBER_OR_ADMIN
 from blazar_sched.service.api.schemas import text
 from blazar_sched.service.api.times import DATE
+from blazar_sched.service.api.times import DATE_OR_NULL
 
 _ID = 'ID of the webhook'
 _URL = (
@@ -47,7 +48,8 @@ WEBHOOK = Object(
     Field('failures', 'Number of tries that have failed in a row', 0, INTEGER),
     Field(
         'failing_since',
-        'Time of the first of these tries; null if there is none', None, DATE,
+        'Time of the first of these tries; null if there is none', None,
+        DATE_OR_NULL,
     ),
     Field(
         'error', 'Why the last try has failed; null if it has not', None,
@@ -62,6 +64,7 @@ WEBHOOK = Object(
     ),
     Field('created_at', 'Time of creation', 1767225600, DATE), name='Webhook',
     meaning='A URL to which the notifications of a project are posted',
+    columns=('id', 'url', 'events', 'failing_since', 'error', 'disabled'),
 )
 _CREATE = validation.by_version(Object(
     Field('url', _URL, type=Type(text.line(webhook.MAX_URL))),

@@ -43,8 +43,9 @@ from blazar_sched.service.api.schemas import lease as schemas
 from blazar_sched.service.api.schemas import text
 from blazar_sched.service.api.schemas.reservation import new
 from blazar_sched.service.api.schemas.reservation import with_defaults
+from blazar_sched.service.api.times import BOUNDED
 from blazar_sched.service.api.times import DATE
-from blazar_sched.service.api.times import WINDOW
+from blazar_sched.service.api.times import DATE_OR_NULL
 
 _ID = 'c7f1a2d4-0000-4000-8000-000000000009'
 
@@ -94,7 +95,7 @@ _RESERVATIONS = Field(
 )
 HELD_OFFER = Object(
     Field('id', 'Id of the offer, and of the lease once accepted', _ID, TEXT),
-    *WINDOW, Field('held_until', _HELD_UNTIL, 1767226200, DATE),
+    *BOUNDED, Field('held_until', _HELD_UNTIL, 1767226200, DATE),
     Field(
         'project_id', 'ID of the project for which the offer is held', 'p1',
         since=microversion.V1_1,
@@ -107,6 +108,10 @@ HELD_OFFER = Object(
     ),
     _RESERVATIONS, name='Offer',
     meaning='A window whose room is held for a project',
+    columns=(
+        'id', 'start_date', 'end_date', 'held_until', 'needs_approval',
+        'approved_by', 'reservations',
+    ),
 )
 WINDOW_OFFER = Object(
     Field(
@@ -115,10 +120,10 @@ WINDOW_OFFER = Object(
         'is not held',
         _ID, TEXT_OR_NULL,
     ),
-    *WINDOW,
+    *BOUNDED,
     Field(
         'held_until', f'{_HELD_UNTIL}; null if the offer is not held',
-        1767226200, DATE,
+        1767226200, DATE_OR_NULL,
     ),
     Field(
         'alternative',
@@ -141,7 +146,7 @@ OFFERS = Object(
         'searched_until',
         'Start at which the search was given up; null if there are no further '
         'offers in the requested range',
-        None, DATE,
+        None, DATE_OR_NULL,
     ),
     Field(
         'nearest',

@@ -78,6 +78,10 @@ PRODUCT = Object(
         INTEGER,
     ),
     name='Product', meaning='What the operator publishes for reservations',
+    columns=(
+        'name', 'description', 'resource_type', 'max_duration', 'max_units',
+        'free',
+    ),
 )
 
 

@@ -41,6 +41,7 @@ from blazar_sched.service.api.schemas import text
 from blazar_sched.service.api.schemas.reservation import new
 from blazar_sched.service.api.schemas.reservation import with_defaults
 from blazar_sched.service.api.times import DATE
+from blazar_sched.service.api.times import DATE_OR_NULL
 from blazar_sched.service.api.times import STAMPS
 
 _ID = 'ID of the lease request'
@@ -114,10 +115,11 @@ LEASE_REQUEST = Object(
         'First start with room as of now that delays no lease request ahead, '
         'also if it is after `latest_start_date`; null if none is known, or '
         'if the lease request does not wait',
-        1767920400, DATE,
+        1767920400, DATE_OR_NULL,
     ),
     name='LeaseRequest',
     meaning='A lease that waits for room, with the start that it may expect',
+    columns=('id', 'name', 'status', 'position', 'priority', 'lease_id'),
 )
 _NEW = Object(
     Field('name', meaning.LEASE_NAME, type=Type(text.line(80))),

@@ -35,7 +35,7 @@ from blazar_sched.service.api.schemas import lease
 from blazar_sched.service.api.schemas import text
 from blazar_sched.service.api.schemas.reservation import new
 from blazar_sched.service.api.schemas.reservation import with_defaults
-from blazar_sched.service.api.times import DATE
+from blazar_sched.service.api.times import DATE_OR_NULL
 from blazar_sched.service.api.times import STAMPS
 from blazar_sched.service.api.times import WINDOW
 
@@ -83,7 +83,7 @@ _FIELDS = (
         'booked_until',
         'Start of the first occurrence that is still to be booked; null if '
         'there is none',
-        1767229200, DATE,
+        1767229200, DATE_OR_NULL,
     ),
     *STAMPS,
 )
@@ -100,6 +100,7 @@ SERIES = Object(
     ),
     name='Series',
     meaning='Leases that recur, with the leases that are booked',
+    columns=('id', 'name', 'rrule', 'start', 'time_zone', 'booked_until'),
 )
 _NEW = (
     Field('name', _NAME, type=Type(text.line(60))),

@@ -35,6 +35,7 @@ from blazar_sched.service.api.rule import Rule
 from blazar_sched.service.api.schemas import text
 from blazar_sched.service.api.schemas.lease import DATE
 from blazar_sched.service.api.schemas.reservation import REQUIREMENT
+from blazar_sched.service.api.times import BOUNDED
 from blazar_sched.service.api.times import WINDOW
 
 _NOT_SHOWN = '; null if the caller may not see it'
@@ -130,8 +131,8 @@ _ROW = Object(
     Field('bars_left_out', 'Number of bars that are not shown', 0, INTEGER),
 )
 TIMELINE = Object(
-    *WINDOW, Field('group_by', 'What a row stands for', 'host', TEXT),
-    Field('parts', 'Parts of the window', type=Many(Object(*WINDOW))),
+    *BOUNDED, Field('group_by', 'What a row stands for', 'host', TEXT),
+    Field('parts', 'Parts of the window', type=Many(Object(*BOUNDED))),
     Field('rows', 'Rows of the page', type=Many(_ROW)),
     Field(
         'marker', '`marker` of the next page; null for the last page', None,

@@ -25,7 +25,7 @@ from blazar_sched.service.api.rule import Rule
 from blazar_sched.service.api.schemas import text
 from blazar_sched.service.api.schemas.lease import DATE
 from blazar_sched.service.api.schemas.reservation import REQUIREMENT
-from blazar_sched.service.api.times import WINDOW
+from blazar_sched.service.api.times import BOUNDED
 
 _RESOURCE = Object(
     Field('resource_class', 'Resource class in Placement', 'VCPU'),
@@ -43,7 +43,7 @@ _RESOURCE = Object(
     Field('available', 'Amount available throughout the part', 20, INTEGER),
 )
 _PART = Object(
-    *WINDOW,
+    *BOUNDED,
     Field(
         'hosts', 'Number of hosts that are free throughout the part', 1,
         INTEGER,
@@ -60,7 +60,7 @@ _PART = Object(
     ),
 )
 CAPACITY = Object(
-    *WINDOW,
+    *BOUNDED,
     Field(
         'hosts',
         'Number of hosts that match the request and that the project may use',

@@ -19,7 +19,7 @@ from blazar_sched.service.api.field import Object
 from blazar_sched.service.api.field import Type
 from blazar_sched.service.api.schemas import lease
 from blazar_sched.service.api.schemas.lease import AS_FAR_AS_POSSIBLE
-from blazar_sched.service.api.times import DATE
+from blazar_sched.service.api.times import DATE_OR_NULL
 
 EXTENSION = Object(
     Field(
@@ -27,7 +27,7 @@ EXTENSION = Object(
         'Latest end with which an update would be accepted now, at most the '
         'requested end; the present end of the lease if there is no later '
         'one; null for a lease without an end',
-        1767232800, DATE, itemgetter('end'),
+        1767232800, DATE_OR_NULL, itemgetter('end'),
     ),
     Field(
         'limited_by',
@@ -52,7 +52,7 @@ EXTENSION = Object(
         'searched_until',
         'End at which the search was given up because it took too long; null '
         'if it was not',
-        None, DATE,
+        None, DATE_OR_NULL,
     ),
     name='Extension',
     meaning='How far a lease can be prolonged; nothing is reserved',

@@ -108,11 +108,12 @@ class Object(Type):
     :param name: the name of the object in the document, if any
     :param meaning: the description of an object with a name
     :param more: the schema of further fields, False if there are none
+    :param columns: the fields that a client shows in a list, by default all
     """
 
     def __init__(
         self, *fields: Field, name: str = '', meaning: str = '',
-        more: Schema | bool = False,
+        more: Schema | bool = False, columns: Iterable[str] = (),
     ) -> None:
         self.name = name
         self._fields = {
@@ -121,6 +122,7 @@ class Object(Type):
         }
         self._meaning = meaning
         self._more = more
+        self._columns = [*columns]
 
     def schema(self, version: Version) -> Schema:
         fields = self._fields[version]
@@ -153,6 +155,7 @@ class Object(Type):
             **self.schema(version),
             'description': self._meaning,
             'examples': [self.example(version)],
+            **({'x-columns': self._columns} if self._columns else {}),
         }
 
 

@@ -32,7 +32,7 @@ from blazar_sched.service.api.field import Type
 from blazar_sched.service.api.microversion import V1_1
 from blazar_sched.service.api.rule import ADMIN
 from blazar_sched.service.api.schemas import text
-from blazar_sched.service.api.times import DATE
+from blazar_sched.service.api.times import DATE_OR_NULL
 from blazar_sched.service.api.times import STAMPS
 from blazar_sched.service.api.validation import Schema
 from blazar_sched.service.bus import calls
@@ -92,11 +92,11 @@ FIELDS = (
         since=V1_1,
     ),
     Field(
-        'available_from', meaning.AVAILABLE_FROM, None, DATE,
+        'available_from', meaning.AVAILABLE_FROM, None, DATE_OR_NULL,
         lambda host: host.get('available_from'), since=V1_1,
     ),
     Field(
-        'available_until', meaning.AVAILABLE_UNTIL, None, DATE,
+        'available_until', meaning.AVAILABLE_UNTIL, None, DATE_OR_NULL,
         lambda host: host.get('available_until'), since=V1_1,
     ),
     Field('spare', meaning.SPARE, False, BOOLEAN, since=V1_1),

@@ -22,7 +22,7 @@ from blazar_sched.service.api.field import Many
 from blazar_sched.service.api.field import Object
 from blazar_sched.service.api.field import TEXT_OR_NULL
 from blazar_sched.service.api.field import Type
-from blazar_sched.service.api.times import DATE
+from blazar_sched.service.api.times import DATE_OR_NULL
 
 OFFER = Object(
     Field(
@@ -41,13 +41,13 @@ OFFER = Object(
         'Start of a window with room for the whole lease: a later start for '
         'the requested length, or the start of a shorter lease; null if no '
         'such window is known',
-        None, DATE, itemgetter('start'),
+        None, DATE_OR_NULL, itemgetter('start'),
     ),
     Field(
         'end_date',
         'End of that window; for a change, the latest end with room; null if '
         'there is none',
-        None, DATE, itemgetter('end'),
+        None, DATE_OR_NULL, itemgetter('end'),
     ),
 )
 _NOT_SHOWN = '; null if the caller may not see it, or if there is none'
@@ -80,7 +80,7 @@ _OBSTACLE = Object(
     Field('hosts', 'Number of the hosts', 1, INTEGER),
     Field(
         'end_date', 'End, the last one if there are several; null if there is '
-        'none', 1767232800, DATE, itemgetter('end'),
+        'none', 1767232800, DATE_OR_NULL, itemgetter('end'),
     ),
 )
 IN_THE_WAY = (

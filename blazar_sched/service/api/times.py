@@ -3,6 +3,7 @@
 
 from collections.abc import Callable
 from collections.abc import Mapping
+import dataclasses
 import datetime
 import functools
 from operator import itemgetter
@@ -73,16 +74,25 @@ class _Time(Type):
     """A time in ISO 8601, or None for a time that never comes.
 
     1.0 has a form of its own, Blazar's.
+
+    :param or_null: whether the time may be None
     """
 
     def __init__(
-        self, blazars: Callable[[int], str | None], schema: Schema
+        self, blazars: Callable[[int], str | None], schema: Schema,
+        or_null: bool = True,
     ) -> None:
         super().__init__(schema)
         self._blazars = blazars
+        types = ['string', 'null'] if or_null else 'string'
+        self._iso: Schema = {
+            'type': types,
+            'description': 'UTC, as in 2026-01-31T09:30:00Z',
+            'format': 'date-time',
+        }
 
     def schema(self, version: Version) -> Schema:
-        return _ISO if version >= microversion.V1_1 else self._schema
+        return self._iso if version >= microversion.V1_1 else self._schema
 
     def show(self, value: int, version: Version) -> str | None:
         show = (
@@ -91,22 +101,16 @@ class _Time(Type):
         return show(value)
 
 
-_ISO: Schema = {
-    'type': ['string', 'null'],
-    'description': 'UTC, as in 2026-01-31T09:30:00Z',
-    'format': 'date-time',
+_PLANNED: Schema = {
+    'type': 'string',
+    'description': (
+        'UTC, as in 2026-01-31T09:30:00.000000; '
+        '2999-12-31T00:00:00.000000 means never'
+    ),
 }
 # A planned time; 1.0 shows NO_END for a time that never comes.
-DATE = _Time(
-    _date,
-    {
-        'type': 'string',
-        'description': (
-            'UTC, as in 2026-01-31T09:30:00.000000; '
-            '2999-12-31T00:00:00.000000 means never'
-        ),
-    },
-)
+DATE = _Time(_date, _PLANNED, or_null=False)
+DATE_OR_NULL = _Time(_date, _PLANNED)
 # A past time, None if it has not come.
 STAMP = _Time(
     _stamp,
@@ -115,10 +119,13 @@ STAMP = _Time(
         'description': 'UTC, as in 2026-01-31 09:30:00',
     },
 )
-WINDOW = (
-    Field('start_date', meaning.START, 1767229200, DATE, itemgetter('start')),
-    Field('end_date', meaning.END, 1767232800, DATE, itemgetter('end')),
+_START = Field(
+    'start_date', meaning.START, 1767229200, DATE, itemgetter('start')
 )
+_END = Field('end_date', meaning.END, 1767232800, DATE, itemgetter('end'))
+WINDOW = (_START, dataclasses.replace(_END, type=DATE_OR_NULL))
+# A window that has an end.
+BOUNDED = (_START, _END)
 CREATED_AT = Field('created_at', 'Time of creation', 1767225600, STAMP)
 UPDATED_AT = Field('updated_at', 'Time of the last change', None, STAMP)
 STAMPS = (CREATED_AT, UPDATED_AT)

@@ -5,12 +5,14 @@ import argparse
 
 from osc_lib.command import command
 
+from blazar_sched_client import resources
 from blazar_sched_client.osc import verb
 
 
 class MoveAllocation(verb.Noun, command.ShowOne):
     """Move reservations of a lease from a host to other hosts."""
 
+    resource = resources.Allocation
     hidden = ('host_id', 'id', 'lease_id', 'reservation_id')
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:

@@ -8,18 +8,9 @@ from typing import Any
 
 from osc_lib.command import command
 
+from blazar_sched_client import resources
 from blazar_sched_client.osc import verb
-from blazar_sched_client.osc.verb import moment
-from blazar_sched_client.osc.verb import text
 
-REQUIREMENT = text(
-    '--resource-properties',
-    'Requirement that the hosts meet, as \'["==", "$gpu", "a100"]\'',
-)
-WINDOW = (
-    moment('--start-date', 'Start of the window, now by default'),
-    moment('--end-date', 'End of the window, a day later by default'),
-)
 _PART = ('start_date', 'end_date', 'hosts', 'instances')
 
 
@@ -30,15 +21,8 @@ class ShowCapacity(verb.Command, command.Lister):
     class.
     """
 
-    options = (
-        *WINDOW,
-        text('--parts', 'Number of parts, 1 by default', type=int),
-        REQUIREMENT,
-        text(
-            '--flavor-id',
-            'ID of a flavor, of which the instances with room are counted',
-        ),
-    )
+    resource = resources.Capacity
+    reads = '_query'
 
     def take_action(
         self, parsed_args: argparse.Namespace

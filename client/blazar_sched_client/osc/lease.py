@@ -2,51 +2,29 @@
 """What python-blazarclient cannot ask of a lease."""
 
 import argparse
+from collections.abc import Iterable
+from collections.abc import Sequence
+from typing import Any
 
 from osc_lib import exceptions
-from osc_lib.cli import parseractions
 from osc_lib.command import command
 
+from blazar_sched_client import resources
+from blazar_sched_client.osc import option
 from blazar_sched_client.osc import verb
-from blazar_sched_client.osc.reservation import ALTERNATIVES
-from blazar_sched_client.osc.reservation import RESERVATIONS
-from blazar_sched_client.osc.verb import length
-from blazar_sched_client.osc.verb import moment
-from blazar_sched_client.osc.verb import text
-
-ALIGN = text(
-    '--align', 'Starts that may be chosen, as 1h or "09:00 Europe/Berlin"'
-)
-BEFORE_END = moment(
-    '--before-end-date', 'Time at which the end of the lease is announced'
-)
-
-
-LABELS: verb.Option = ('--label', {
-    'metavar': '<key=value>',
-    'action': parseractions.KeyValueAction,
-    'dest': 'labels',
-    'help': 'Label by which the lease is found, in place of the labels that '
-    'it has (may be repeated)',
-})
-NO_LABELS: verb.Option = ('--no-label', {
-    'action': 'store_const',
-    'const': {},
-    'dest': 'labels',
-    'help': 'Remove all labels of the lease',
-})
+from blazar_sched_client.osc.option import length
+from blazar_sched_client.osc.option import moment
+from blazar_sched_client.osc.option import text
 
 
 class Lease(verb.Noun):
     """A command about leases."""
 
-    noun = 'lease'
-    plural = 'leases'
-    columns = ('id', 'name', 'start_date', 'end_date', 'status', 'degraded')
-    hidden = (
-        'align', 'alternatives', 'as_far_as_possible', 'before_end_date',
-        'duration', 'events', 'latest_start_date', 'offer',
-    )
+    resource = resources.Lease
+
+    @property
+    def hidden(self) -> tuple[str, ...]:
+        return (*super().hidden, 'events')
 
 
 class Started(Lease, verb.Waiting):
@@ -63,23 +41,7 @@ class BookLease(Started, verb.Create):
     adds.
     """
 
-    options = (
-        verb.NAME,
-        RESERVATIONS,
-        ALTERNATIVES,
-        moment('--start-date', 'Start of the lease, now by default'),
-        moment('--end-date', 'End of the lease; none for no end'),
-        length('--duration', 'Length of the lease, in place of the end'),
-        moment(
-            '--latest-start-date',
-            'Last start: the lease begins at the first start that has room',
-        ),
-        ALIGN,
-        BEFORE_END,
-        LABELS,
-        verb.KEY,
-        verb.DRY_RUN,
-    )
+    unread = ('events', 'offer')
 
 
 class ChangeLease(Lease, verb.Set):
@@ -90,20 +52,14 @@ class ChangeLease(Lease, verb.Set):
     removes a reservation.
     """
 
+    unread = ('as_far_as_possible',)
     options = (
-        text('--name', 'New name of the lease'),
-        RESERVATIONS,
-        moment('--start-date', 'New start of the lease'),
-        moment(
-            '--end-date',
-            'New end of the lease; none for no end, now to end the lease and '
-            'keep its record',
-        ),
-        length('--duration', 'New length of the lease'),
-        BEFORE_END,
-        LABELS,
-        NO_LABELS,
-        verb.DRY_RUN,
+        ('--no-label', {
+            'action': 'store_const',
+            'const': {},
+            'dest': 'labels',
+            'help': 'Remove all labels of the lease',
+        }),
     )
 
 
@@ -113,24 +69,13 @@ class SearchLease(Lease, verb.List):
     The same as `reservation lease list` with what version 1.1 of the API adds.
     """
 
+    unread = ('fields', 'label')
     options = (
-        text('--name', 'Name of the leases'),
-        text('--status', 'Status of the leases, as ACTIVE'),
-        text('--project-id', 'ID of the project, for an administrator'),
-        moment('--active-at', 'Time in the window of the leases, as now'),
-        moment('--start-date', 'Time before the end of the leases'),
-        moment('--end-date', 'Time after the start of the leases'),
-        text('--resource-type', 'Type of a reservation, as physical:host'),
-        text('--host', 'Hypervisor hostname of a host of the leases'),
-        ('--degraded', {
-            'action': 'store_true', 'help': 'Leases that are degraded',
-        }),
         text(
             '--label', 'Label of the leases or of a reservation (may be '
             'repeated)', metavar='<key=value>', action='append',
             type=lambda label: label.replace('=', ':', 1),
         ),
-        text('--sort', 'Sort keys, as name:asc,end:desc'),
     )
 
 
@@ -147,7 +92,7 @@ class ExtendLease(Lease, verb.Of, command.ShowOne):
             '--end-date', 'Latest end; none for as far as possible, also for '
             'no end',
         ),
-        verb.DRY_RUN,
+        option.DRY_RUN,
     )
 
     def take_action(self, parsed_args: argparse.Namespace) -> verb.Columns:
@@ -163,3 +108,36 @@ class ExtendLease(Lease, verb.Of, command.ShowOne):
                 '--end-date none prolongs the lease as far as possible'
             )
         return self.show(self.client.extend_lease(lease, **asked), parsed_args)
+
+
+class ListReservation(verb.Command, command.Lister):
+    """List the reservations of a lease, or of all leases of the project.
+
+    The hosts, and how many servers a reservation still takes, are only shown
+    for one lease.
+    """
+
+    options = (
+        text(
+            'lease', 'Name or ID of the lease', metavar='<lease>', nargs='?'
+        ),
+    )
+
+    def take_action(
+        self, parsed_args: argparse.Namespace
+    ) -> tuple[Sequence[str], Iterable[Any]]:
+        if parsed_args.lease is None:
+            leases = self.client.leases()
+        else:
+            found = self.client.find_lease(
+                parsed_args.lease, ignore_missing=False
+            )
+            leases = [self.client.get_lease(found.id)]
+        names = (
+            'id', 'lease_id', 'resource_type', 'status', 'min', 'max',
+            'amount', 'hosts', 'remaining',
+        )
+        return verb.rows(
+            names, (r for lease in leases for r in lease.reservations),
+            parsed_args,
+        )

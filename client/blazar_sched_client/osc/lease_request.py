@@ -3,22 +3,17 @@
 
 import argparse
 
-from openstack.resource import Resource
-
+from blazar_sched_client import resources
+from blazar_sched_client._base import Resource
 from blazar_sched_client.osc import column
 from blazar_sched_client.osc import verb
-from blazar_sched_client.osc.reservation import RESERVATIONS
-from blazar_sched_client.osc.verb import length
-from blazar_sched_client.osc.verb import moment
-from blazar_sched_client.osc.verb import text
 
 
 class LeaseRequest(verb.Noun):
-    """A command about lease requests."""
+    """A command about a lease request."""
 
-    noun = 'lease_request'
-    plural = 'lease_requests'
-    columns = ('id', 'name', 'status', 'position', 'priority', 'lease_id')
+    resource = resources.LeaseRequest
+    hidden = ()
 
     def show(
         self, found: Resource, parsed_args: argparse.Namespace
@@ -38,10 +33,6 @@ class LeaseRequest(verb.Noun):
         )
 
 
-class ListLeaseRequest(LeaseRequest, verb.List):
-    """List the lease requests of the project."""
-
-
 class ShowLeaseRequest(LeaseRequest, verb.Show):
     """Show a lease request, with the start that it may expect."""
 
@@ -51,27 +42,4 @@ class CreateLeaseRequest(verb.Waiting, LeaseRequest, verb.Create):
 
     goal = 'BOOKED'
     failures = ('LAPSED', 'CANCELLED')
-    options = (
-        verb.NAME,
-        RESERVATIONS,
-        length('--duration', 'Length of the lease', required=True),
-        moment('--start-date', 'First start, now by default'),
-        moment('--latest-start-date', 'Last start', required=True),
-        moment(
-            '--wait-until',
-            'Time until which the request waits, the last start by default',
-        ),
-        text(
-            '--priority', 'Priority among the requests, normal by default',
-            choices=('low', 'normal', 'high'),
-        ),
-        ('--flexible', {
-            'action': 'store_true',
-            'help': 'Let the lease be moved for a request of higher priority',
-        }),
-        verb.KEY,
-    )
-
-
-class DeleteLeaseRequest(LeaseRequest, verb.Delete):
-    """Cancel lease requests that wait for room."""
+    required = ('duration', 'latest_start_date')

@@ -8,38 +8,17 @@ from typing import Any
 
 from osc_lib.command import command
 
+from blazar_sched_client import resources
 from blazar_sched_client.osc import lease
+from blazar_sched_client.osc import option
 from blazar_sched_client.osc import verb
-from blazar_sched_client.osc.reservation import ALTERNATIVES
-from blazar_sched_client.osc.reservation import RESERVATIONS
-from blazar_sched_client.osc.verb import length
-from blazar_sched_client.osc.verb import moment
-from blazar_sched_client.osc.verb import text
 
 
-class Offer(verb.Noun):
-    """A command about held offers."""
-
-    noun = 'offer'
-    plural = 'offers'
-    columns = (
-        'id', 'start_date', 'end_date', 'held_until', 'needs_approval',
-        'approved_by', 'reservations',
-    )
-    hidden = ('alternative', 'limited_by', 'approved', 'hold')
-
-
-class ListOffer(Offer, verb.List):
-    """List the held offers of the project."""
-
-
-class ShowOffer(Offer, verb.Show):
-    """Show a held offer."""
-
-
-class SetOffer(Offer, verb.Set):
+class SetOffer(verb.Set):
     """Approve a held offer above a limit, or hold it longer, as an admin."""
 
+    resource = resources.Offer
+    unread = ('approved',)
     options = (
         ('--approve', {
             'action': 'store_const', 'const': True, 'dest': 'approved',
@@ -50,7 +29,6 @@ class SetOffer(Offer, verb.Set):
             'help': 'Take the approval back; to free the room, too, delete '
             'the offer',
         }),
-        length('--hold', 'How long the offer is held from now on'),
     )
 
     def read(self, parsed_args: argparse.Namespace) -> dict[str, Any]:
@@ -60,33 +38,12 @@ class SetOffer(Offer, verb.Set):
         return asked
 
 
-class DeleteOffer(Offer, verb.Delete):
-    """Delete held offers, so that their room is free again."""
-
-
 class SearchOffer(verb.Command, command.Lister):
     """Search for windows in which a lease would find room, or hold one."""
 
-    options = (
-        RESERVATIONS,
-        ALTERNATIVES,
-        length('--duration', 'Least length of the lease', required=True),
-        length('--max-duration', 'Greatest length of the lease'),
-        moment('--start-date', 'First start, now by default'),
-        moment('--latest-start-date', 'Last start, 90 days later by default'),
-        moment('--latest-end-date', 'Last end, any end by default'),
-        lease.ALIGN,
-        text(
-            '--best', 'Order of the offers, by start by default',
-            choices=('earliest', 'longest', 'most'),
-        ),
-        text('--limit', 'Most offers to show, 6 by default', type=int),
-        length(
-            '--distance',
-            'Least time between the starts of two offers, 1h by default',
-        ),
-        length('--hold', 'How long the first offer is held for the project'),
-    )
+    resource = resources.Offers
+    reads = '_created'
+    required = ('duration',)
 
     def take_action(
         self, parsed_args: argparse.Namespace
@@ -112,9 +69,9 @@ class AcceptOffer(lease.Started, command.ShowOne):
 
     options = (
         ('offer', {'metavar': '<offer>', 'help': 'ID of the offer'}),
-        verb.NAME,
-        lease.BEFORE_END,
-        verb.DRY_RUN,
+        option.NAME,
+        option.of(resources.Lease, 'before_end_date'),
+        option.DRY_RUN,
     )
 
     def take_action(self, parsed_args: argparse.Namespace) -> verb.Columns:

@@ -11,11 +11,9 @@ from typing import Any
 
 from osc_lib.command import command
 
+from blazar_sched_client import resources
 from blazar_sched_client.osc import times
 from blazar_sched_client.osc import verb
-from blazar_sched_client.osc.capacity import REQUIREMENT
-from blazar_sched_client.osc.verb import moment
-from blazar_sched_client.osc.verb import text
 
 _ROW = (
     'key', 'name', 'zone', 'hosts', 'available', 'free', 'free_hosts',
@@ -43,21 +41,8 @@ class ShowTimeline(verb.Command, command.Lister):
     each part.
     """
 
-    options = (
-        moment('--start-date', 'Start of the window, now by default'),
-        moment('--end-date', 'End of the window, a week later by default'),
-        text(
-            '--group-by',
-            'What a row stands for: host (the default), zone, flavor, or $ '
-            'and the name of a property',
-        ),
-        REQUIREMENT,
-        text(
-            '--resource-class',
-            'Resource class, as CUSTOM_GPU, of which shares are shown',
-        ),
-        text('--parts', 'Number of parts, for rows of hosts', type=int),
-    )
+    resource = resources.Timeline
+    reads = '_query'
 
     def take_action(
         self, parsed_args: argparse.Namespace

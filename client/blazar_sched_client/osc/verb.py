@@ -1,80 +1,70 @@
 # SPDX-License-Identifier: Apache-2.0
 """The verbs that all nouns have, and what a command is made of.
 
-A command names its noun and its options; the name of an option is the name of
-the field in the API. The help of a command is its docstring.
+A command names its noun, of which it has its options and columns. The help of
+a command is its docstring.
 """
 
 import argparse
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
-import os
 import time
 from typing import Any
 from typing import ClassVar
 
 from openstack import exceptions as sdk_exceptions
-from openstack.resource import Resource
 from osc_lib import exceptions
 from osc_lib import utils
 from osc_lib.command import command
 
+from blazar_sched_client._base import Resource
 from blazar_sched_client.osc import column
+from blazar_sched_client.osc import option
 from blazar_sched_client.osc import plugin
 from blazar_sched_client.osc import times
+from blazar_sched_client.osc.option import Option
 
-# The name of an option, or of an argument, and what argparse knows of it.
-Option = tuple[str, dict[str, Any]]
 Columns = tuple[Sequence[str], Sequence[Any]]
-
-NAME: Option = ('name', {'metavar': '<name>', 'help': 'Name to give'})
-KEY: Option = ('--idempotency-key', {
-    'metavar': '<key>',
-    'help': 'A request that is sent again with the same key creates nothing',
-})
-DRY_RUN: Option = ('--dry-run', {
-    'action': 'store_true',
-    'help': 'Show the answer that the request would get, and change nothing',
-})
-_TIMES: Option = ('--times', {
-    'metavar': '<zone>',
-    'type': times.zone,
-    'default': os.environ.get(times.VARIABLE, 'UTC'),
-    'help': 'Time zone of the times that are read and shown: UTC, local, or '
-    f'as in Europe/Berlin (Env: {times.VARIABLE}, default: UTC)',
-})
-
-
-def text(flag: str, means: str, **more: Any) -> Option:
-    """Return an option with a text, or as `more` says."""
-    return flag, {'metavar': f'<{flag.lstrip("-")}>', 'help': means, **more}
-
-
-def moment(flag: str, means: str, **more: Any) -> Option:
-    """Return an option with a time."""
-    return text(flag, means, metavar='<time>', type=times.Time, **more)
-
-
-def length(flag: str, means: str, **more: Any) -> Option:
-    """Return an option with a duration."""
-    form = 'seconds, or as in 90s, 15m, 6h, 2d or 1w'
-    return text(flag, f'{means}: {form}', metavar='<duration>', **more)
 
 
 class Command(command.Command):
     """A command of the reservation service.
 
-    :cvar options: what the command reads beside the times' zone
+    :cvar resource: what the command is about
+    :cvar reads: the list of the resource with the fields of the request
+    :cvar options: what the command reads beside these and the times' zone
+    :cvar unread: fields that are not read
+    :cvar arguments: fields that are read by their position
+    :cvar required: other fields without which there is no request
     """
 
+    resource: ClassVar[type[Resource]] = Resource
+    reads: ClassVar[str] = ''
     options: ClassVar[tuple[Option, ...]] = ()
+    unread: ClassVar[tuple[str, ...]] = ()
+    arguments: ClassVar[tuple[str, ...]] = ()
+    required: ClassVar[tuple[str, ...]] = ()
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        for name, settings in (*self.options, _TIMES):
+        for name, settings in (*self.asked(), option.TIMES):
             parser.add_argument(name, **settings)
         return parser
+
+    def asked(self) -> list[Option]:
+        """Return what the command reads."""
+        names = getattr(self.resource, self.reads) if self.reads else ()
+        found = {
+            name: option.of(self.resource, name)
+            for name in names if name not in self.unread
+        }
+        for name in found.keys() & {*self.arguments}:
+            found[name] = (name, found[name][1])
+        for name in self.required:
+            flag, settings = found[name]
+            found[name] = (flag, {**settings, 'required': True})
+        return [*found.values(), *self.options]
 
     def run(self, parsed_args: argparse.Namespace) -> int:
         try:
@@ -90,9 +80,10 @@ class Command(command.Command):
 
     def read(self, parsed_args: argparse.Namespace) -> dict[str, Any]:
         """Return the fields for which the command has a value."""
-        values = {
-            name: getattr(parsed_args, name) for name in _names(self.options)
-        }
+        values = {}
+        for flag, settings in self.asked():
+            name = settings.get('dest', flag.lstrip('-').replace('-', '_'))
+            values[name] = getattr(parsed_args, name)
         return {
             name: times.read(value, parsed_args.times)
             if isinstance(value, times.Time) else value
@@ -102,22 +93,17 @@ class Command(command.Command):
 
 
 class Noun(Command):
-    """A command about resources of one kind.
+    """A command about resources of one kind."""
 
-    :cvar noun: the resource, as in the names of the client's methods
-    :cvar plural: the resources, as in the name of the client's list
-    :cvar columns: what a list shows
-    :cvar hidden: attributes that only a request has
-    """
-
-    noun: ClassVar[str]
-    plural: ClassVar[str]
-    columns: ClassVar[tuple[str, ...]] = ()
-    hidden: ClassVar[tuple[str, ...]] = ()
+    @property
+    def hidden(self) -> tuple[str, ...]:
+        """Return the attributes that are not shown."""
+        return self.resource._hidden
 
     def call(self, verb: str, *args: Any, **attrs: Any) -> Any:
         """Call the method of the client for the resource."""
-        return getattr(self.client, f'{verb}_{self.noun}')(*args, **attrs)
+        method = getattr(self.client, f'{verb}_{self.resource._noun}')
+        return method(*args, **attrs)
 
     def find(self, name_or_id: str) -> Any:
         return self.call('find', name_or_id, ignore_missing=False)
@@ -145,9 +131,9 @@ class Of(Noun):
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
+        noun = self.resource._noun.replace('_', '-')
         parser.add_argument(
-            'which', metavar=f'<{self.noun.replace("_", "-")}>',
-            nargs=self.count, help='Name or ID',
+            'which', metavar=f'<{noun}>', nargs=self.count, help='Name or ID'
         )
         return parser
 
@@ -155,11 +141,14 @@ class Of(Noun):
 class List(Noun, command.Lister):
     """Lists resources."""
 
+    reads = '_query'
+
     def take_action(
         self, parsed_args: argparse.Namespace
     ) -> tuple[Sequence[str], Iterable[Any]]:
-        found = getattr(self.client, self.plural)(**self.read(parsed_args))
-        return rows(self.columns, found, parsed_args)
+        find = getattr(self.client, self.resource._nouns)
+        found = find(**self.read(parsed_args))
+        return rows(self.resource._columns, found, parsed_args)
 
 
 class Show(Of, command.ShowOne):
@@ -174,6 +163,9 @@ class Show(Of, command.ShowOne):
 class Create(Noun, command.ShowOne):
     """Creates a resource, and shows it."""
 
+    reads = '_created'
+    arguments = ('name',)
+
     def take_action(self, parsed_args: argparse.Namespace) -> Columns:
         made = self.call('create', **self.read(parsed_args))
         return self.show(made, parsed_args)
@@ -181,6 +173,8 @@ class Create(Noun, command.ShowOne):
 
 class Set(Of, command.ShowOne):
     """Changes a resource, and shows it."""
+
+    reads = '_changed'
 
     def take_action(self, parsed_args: argparse.Namespace) -> Columns:
         values = self.read(parsed_args)
@@ -267,13 +261,6 @@ def rows(
         [column.column(each.get(name), parsed_args.times) for name in names]
         for each in found
     )
-
-
-def _names(options: Iterable[Option]) -> list[str]:
-    return [
-        settings.get('dest', name.lstrip('-').replace('-', '_'))
-        for name, settings in options
-    ]
 
 
 def _obstacles(answer: dict[str, Any], zone: times.Zone) -> str:

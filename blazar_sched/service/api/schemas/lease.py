@@ -35,6 +35,7 @@ _DATE: Schema = {
 DATE = Type(_DATE)
 DURATION = Type({
     'type': ['string', 'integer'],
+    'format': 'lease-duration',
     'maxLength': 16,
     'minimum': 1,
     'description': 'seconds, or as in `90s`, `15m`, `6h`, `2d` or `1w`',

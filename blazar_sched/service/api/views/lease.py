@@ -21,7 +21,7 @@ from blazar_sched.service.api.microversion import V1_1
 from blazar_sched.service.api.microversion import V1_2
 from blazar_sched.service.api.schemas.reservation import LABELS
 from blazar_sched.service.api.times import CREATED_AT
-from blazar_sched.service.api.times import DATE
+from blazar_sched.service.api.times import DATE_OR_NULL
 from blazar_sched.service.api.times import STAMPS
 from blazar_sched.service.api.times import UPDATED_AT
 from blazar_sched.service.api.times import WINDOW
@@ -48,7 +48,10 @@ def _events(types: tuple[str, ...]) -> Many:
                 'event_type', 'Type of the event', event.START_LEASE,
                 Type({'enum': list(types)}),
             ),
-            Field('time', 'Time at which the event is due', 1767229200, DATE),
+            Field(
+                'time', 'Time at which the event is due', 1767229200,
+                DATE_OR_NULL,
+            ),
             Field(
                 'status', 'Status of the event', 'UNDONE',
                 statuses(state_machine.EVENT),
@@ -110,6 +113,7 @@ LEASE = Object(
     Field('events', meaning.EVENTS, type=_events(event.OF_LEASE), since=V1_1),
     CREATED_AT, dataclasses.replace(UPDATED_AT, example=1767225661),
     name='Lease', meaning="A project's contract over one window",
+    columns=('id', 'name', 'start_date', 'end_date', 'status', 'degraded'),
 )
 # The fields that a request for a list may select.
 FIELDS = list(LEASE.schema(V1_0)['properties'])
