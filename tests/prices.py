@@ -28,8 +28,8 @@ SOURCES = {'.py', '.pyi', '.js', '.css', '.html'}
 # The most lines of the product and of the tests, blank lines and comments
 # included.
 BUDGETS = {
-    'kernel': (25_750, 0),
-    'core': (53_850, 85_050),
+    'kernel': (25_800, 0),
+    'core': (53_450, 85_050),
     'blazar': (3_050, 2_200),
     'calendar': (450, 400),
     'floating_ip': (1_700, 3_000),
@@ -45,8 +45,8 @@ BUDGETS = {
     'series': (1_950, 2_200),
     'simulate': (3_300, 1_600),
     'timeline': (1_050, 850),
-    'client': (2_650, 2_750),
-    'all': (82_700, 110_950),
+    'client': (3_100, 2_750),
+    'all': (82_800, 110_950),
 }
 # The most options of the core, those of keystoneauth apart.
 MAX_OPTIONS = 80
@@ -80,9 +80,7 @@ def prices() -> list[Price]:
         tests, _ = _size(ROOT / 'tests/parts' / name)
         found.append(Price(name, lines, files, tests))
     tests, _ = _size(ROOT / 'tests/client')
-    # What makes modules of the client from the API is in the core.
-    package = CLIENT / 'blazar_sched_client'
-    found.append(Price('client', *_size(package), tests))
+    found.append(Price('client', *_size(CLIENT), tests))
     kernel, kernel_files = _size(*(PACKAGE / name for name in KERNEL))
     whole, files = _size(PACKAGE, CLIENT)
     tests, _ = _size(ROOT / 'tests')
