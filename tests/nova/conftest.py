@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A cloud for each module, and a ledger that its scheduler follows.
+"""A cloud, and a ledger that its scheduler follows.
 
 Only the manager is missing: tests write to the ledger what the manager would
 write.
 """
 
+import itertools
+import pathlib
+import time
 import uuid
 
 from nova import conf as nova_conf
@@ -34,19 +37,23 @@ from blazar_sched.domain.reservation import Reservation
 from blazar_sched.domain.settings import Settings
 from blazar_sched.replica import pace
 from blazar_sched.service.bus import rpc
+from blazar_sched.service.events import attempts
+from blazar_sched.service.events import runner
 from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.worker import process
 from blazar_sched.worker import threads
-from demo.cloud import Cloud
 from demo.cloud import host_of
 from demo.cloud import wait_for
 from tests import overriding
+from tests.nova import clouds
 
-HOSTS = ('c1', 'c2', 'c3', 'c4')
-VCPUS = 8
 HOUR = 3600
 # A window that opens after the end of the slowest test.
 SOON = 900
+
+
+def lasting(seconds):
+    return {'lifetime': str(seconds)}
 
 
 class EndPoint:
@@ -116,6 +123,11 @@ class Lab:
             self.ledger.commit(lambda tx, noun=noun: tx.put_host(noun))
         self.sync()
 
+    def only(self, *names):
+        """Close all other hosts to servers that are not bound."""
+        others = self.cloud.hosts.keys() - names
+        self.register(*others, hold='dedicated')
+
     def reserve(
         self, *names, start=SOON, end=SOON + HOUR, vcpus=0, gpus=0,
         project_id=None, projects=(), magnetic=False, labels=None,
@@ -184,6 +196,7 @@ class Lab:
     def sync(self):
         """Wait until the scheduler's replica equals the ledger."""
         newest = self.ledger.changes(0, 1)['newest']
+        process.ensure_started()._news.set()
 
         def probe():
             replica, stale = process.current()
@@ -191,7 +204,7 @@ class Lab:
                 newest, self.end_point.settings
             )
 
-        wait_for(f'revision {newest}', probe)
+        wait_for(f'revision {newest}', probe, lambda: time.sleep(0.005))
 
     def passes(self, name, flavor=None, hints=None, project_id=None):
         """Tell whether nova-scheduler selects the host for an instance.
@@ -298,10 +311,12 @@ def end_point(tmp_path_factory):
 
 
 class Pool(pool.QueuePool):
-    """A pool that has a connection for each thread."""
+    """A pool that has a connection for each thread, which needs no ping."""
 
     def __init__(self, creator, **options):
-        super().__init__(creator, **{**options, 'max_overflow': -1})
+        super().__init__(
+            creator, **{**options, 'max_overflow': -1, 'pre_ping': False}
+        )
 
 
 @pytest.fixture(scope='session', autouse=True)
@@ -316,51 +331,76 @@ def pooled_connections():
         yield
 
 
-@pytest.fixture(scope='module')
-def hostnames():
-    """The names of the compute hosts."""
-    return HOSTS
+def pytest_collection_modifyitems(items):
+    """Play the tests of one cloud one after the other."""
+    here = pathlib.Path(__file__).parent
+    places = [n for n, i in enumerate(items) if here in i.path.parents]
+    kinds = {}
+    for n in places:
+        kinds.setdefault(clouds.kind_for(items[n]), []).append(items[n])
+    ordered = itertools.chain.from_iterable(kinds.values())
+    for n, item in zip(places, tuple(ordered), strict=True):
+        items[n] = item
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(nextitem):
+    """Stop the cloud if the next test needs another one, or none."""
+    clouds.stop_unless(nextitem and clouds.kind_for(nextitem))
+
+
+def pytest_sessionfinish():
+    clouds.stop_unless(None)
+
+
+@pytest.fixture(scope='module', autouse=True)
+def paces():
+    """Let pauses of the service be shorter than the actions of Nova here."""
+    with pytest.MonkeyPatch.context() as patch:
+        for where, seconds in {
+            pace: {'MAX_PAUSE': 0.1, 'SOONEST': 0.0, 'LATEST': 0.01},
+            threads: {'RPC_TIMEOUT': 1},
+            attempts: {'LOOK_AGAIN': 0.1, 'RAREST_LOOK': 0.5},
+            runner: {'INTERVAL': 0.1},
+        }.items():
+            for name, value in seconds.items():
+                patch.setattr(where, name, value)
+        yield
 
 
 @pytest.fixture(scope='module')
-def hooks():
-    """Whether nova-api has the filter; without it the other tests are faster.
+def bare_cloud(request, tmp_path_factory):
+    """A cloud whose scheduler has no manager to pull from.
+
+    Modules share it; CLOUD of a module says which cloud the module needs.
     """
-    return False
-
-
-@pytest.fixture(scope='module')
-def bare_cloud(tmp_path_factory, hostnames, hooks):
-    """A cloud whose scheduler has no manager to pull from."""
     # This comes before the cloud has its own temporary directory, which is
     # removed with the cloud.
     tmp_path_factory.getbasetemp()
-    # Tests tell the ledger of placed servers, if at all.
-    options = {'pending_ttl': 0}
-    with Cloud(hostnames, VCPUS, options=options, hooks=hooks) as cloud:
+    cloud = clouds.running(clouds.kind_of(request.module))
+    process.ensure_started()
+    with cloud.restoring():
         yield cloud
+    process.stop()
+    cloud.clear()
 
 
 @pytest.fixture(scope='module')
 def cloud(bare_cloud, end_point):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pace, 'MAX_PAUSE', 0.1)
-        patch.setattr(threads, 'RPC_TIMEOUT', 1)
-        service = service_conf.load(files=[])
-        service.set_override('transport_url', 'fake:/')
-        server = rpc.Server(rpc.transport(service), [end_point])
-        server.start()
-        yield bare_cloud
-        process.stop()
-        server.stop()
+    service = service_conf.load(files=[])
+    service.set_override('transport_url', 'fake:/')
+    server = rpc.Server(rpc.transport(service), [end_point])
+    server.start()
+    yield bare_cloud
+    process.stop()
+    server.stop()
 
 
 @pytest.fixture
 def lab(cloud, end_point):
     lab = Lab(cloud, end_point)
-    options = dict(process.CONF.blazar_sched)
-    yield lab
-    cloud.configure(**options)
+    with cloud.restoring():
+        yield lab
     lab.clear()
 
 

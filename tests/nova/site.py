@@ -17,13 +17,13 @@ from nova.scheduler import filters as nova_filters
 from nova.scheduler import host_manager
 
 from blazar_sched import filters
-from blazar_sched.conf import service as service_conf
 from blazar_sched.service.clients import placement
 from blazar_sched.service.upkeep import clearing
 from blazar_sched.worker import process
 from blazar_sched.worker import threads
 from blazar_sched.worker.pending import Pending
 from tests.functional.manager.conftest import ManagerInMemory
+from tests.nova import managing
 from tests.nova import test_placed
 
 OWNER, OTHERS = 'owner', 'others'
@@ -88,17 +88,11 @@ class Site(ManagerInMemory):
     """Two managers, two schedulers, and hosts of VCPUS."""
 
     def __init__(self, empty_ledger, folder, names):
-        conf = service_conf.load(files=[])
-        path = shutil.copy(empty_ledger, folder / 'ledger.sqlite')
-        conf.set_override('connection', f'sqlite:///{path}', 'database')
-        conf.set_override('transport_url', 'fake://')
-        for name, value in (
-            ('clear_notice', NOTICE), ('unbounded', 'forever'),
-            ('relocate_instances', False), ('vacate_lead_time', 0),
-            ('vacate_preemptible_order', ['delete']),
-        ):
-            conf.set_override(name, value, 'manager')
-        conf.set_override('enabled_filters', [], 'enforcement')
+        shutil.copy(empty_ledger, folder / 'ledger.sqlite')
+        conf = managing.configured(
+            folder, clear_notice=NOTICE, vacate_lead_time=0,
+            vacate_preemptible_order=['delete'],
+        )
         super().__init__(conf)
         self.conf = conf
         for name in names:

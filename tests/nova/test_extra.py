@@ -5,6 +5,7 @@ from nova.virt import fake
 import pytest
 
 from demo.cloud import host_of
+from tests.nova.conftest import lasting
 
 pytestmark = pytest.mark.more
 
@@ -14,7 +15,7 @@ GPUS = {'c1': 4, 'c2': 1}
 
 
 @pytest.fixture(scope='module', autouse=True)
-def driver():
+def driver(bare_cloud):
     """Make computes report GPUs, as a provider configuration file does."""
     report = fake.FakeDriver.update_provider_tree
 
@@ -31,7 +32,9 @@ def driver():
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fake.FakeDriver, 'update_provider_tree', report_gpus)
+        bare_cloud.report()
         yield
+    # The report at the end of the module has no GPUs.
 
 
 @pytest.fixture(scope='module')
@@ -40,10 +43,6 @@ def gpu_flavor(cloud):
         gpus: cloud.flavor(1, extra_specs={'resources:CUSTOM_GPU': str(gpus)})
         for gpus in (1, 2, 3, 4)
     }
-
-
-def lasting(seconds):
-    return {'lifetime': str(seconds)}
 
 
 class TestLifetime:
@@ -119,9 +118,7 @@ class TestDevices:
     @staticmethod
     def goes_to(lab, flavor=None, seconds=SOON - 60, among=('c1', 'c2', 'c3')):
         """Return where servers of the same life go, one after the other."""
-        return [
-            host_of(lab.boot(flavor, lasting(seconds))) for _ in among
-        ]
+        return [host_of(lab.boot(flavor, lasting(seconds))) for _ in among]
 
     def test_a_server_goes_where_no_device_is_free(self, lab):
         assert set(self.goes_to(lab)) <= {'c3', 'c4'}

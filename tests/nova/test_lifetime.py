@@ -5,33 +5,26 @@ The clock of the service and of nova-scheduler is set ahead; Nova and the
 threads that poll it have the real clock.
 """
 
-# This import comes before any import of oslo.messaging: see the docstring of
-# the module.
-from demo.cloud import Cloud  # isort: skip
-
-
 from keystoneauth1 import adapter
 from keystoneauth1 import exceptions
 from keystoneauth1 import session
 from keystoneauth1 import token_endpoint
 import pytest
 
-from blazar_sched.conf import service as service_conf
 from blazar_sched.domain import duration
 from blazar_sched.service.api import server as api_server
 from blazar_sched.service.bus import rpc
-from blazar_sched.service.clients.nova import Nova
-from blazar_sched.service.clients.placement import Placement
-from blazar_sched.service.manager.manager import Manager
 from blazar_sched.worker import process
 from demo.cloud import host_of
 from demo.cloud import wait_for
+from tests.nova import clouds
+from tests.nova import managing
 from tests.nova.ahead import Clock
 from tests.nova.ahead import wait_for_replica
 
 pytestmark = pytest.mark.more
 
-HOSTS = ('c1', 'c2')
+CLOUD = clouds.PAIR
 HOUR = 3600
 VERSION = {'OpenStack-API-Version': 'reservation 1.1'}
 
@@ -91,15 +84,6 @@ class LifetimeCloud:
         )
         return answer.json()['lease']
 
-    def reserve(self, start, end, reservation):
-        """Create a reservation of project bob."""
-        self.client('bob').post('/leases', json={
-            'name': 'lease',
-            'start_date': self.at(start),
-            'end_date': self.at(end),
-            'reservations': [reservation],
-        })
-
     def record(self, server):
         return self.manager.ledger.instance(server['id'])
 
@@ -140,46 +124,25 @@ def clock():
 
 
 @pytest.fixture(scope='module')
-def cloud(tmp_path_factory, clock):
-    # This comes before the cloud has its own temporary directory, which is
-    # removed with the cloud.
-    tmp_path_factory.getbasetemp()
-    # Servers come and go faster here than a worker can rely on.
-    options = {'pending_ttl': 0}
-    with Cloud(HOSTS, options=options) as cloud, (
-        pytest.MonkeyPatch.context()
-    ) as patch:
+def cloud(bare_cloud, clock):
+    with pytest.MonkeyPatch.context() as patch:
         patch.setattr(process, '_clock', clock)
-        yield cloud
+        yield bare_cloud
 
 
 @pytest.fixture(scope='module')
 def site(cloud, clock, tmp_path_factory):
-    conf = service_conf.load(files=[])
-    path = tmp_path_factory.mktemp('lifetime') / 'ledger.sqlite'
-    conf.set_override('connection', f'sqlite:///{path}', 'database')
-    conf.set_override('transport_url', 'fake://')
+    conf = managing.configured(
+        tmp_path_factory.mktemp('lifetime'), sync_interval=1.0,
+        vacate_lead_time=0, minutes_before_end_lease=0,
+        # On a busy machine a compute may report late.
+        enable_polling_monitor=False,
+    )
     conf.set_override('port', 0, 'api')
     conf.set_override('auth_strategy', 'noauth', 'api')
-    conf.set_override('enabled_filters', [], 'enforcement')
-    for name, value in {
-        'sync_interval': 1.0,
-        'unbounded': 'forever',
-        'relocate_instances': False,
-        'vacate_lead_time': 0,
-        'minutes_before_end_lease': 0,
-        # On a busy machine a compute may report late.
-        'enable_polling_monitor': False,
-    }.items():
-        conf.set_override(name, value, 'manager')
-    nova, placement = (
-        adapter.Adapter(cloud.session(), service_type=service_type)
-        for service_type in ('compute', 'placement')
-    )
-    manager = Manager(conf, Nova(nova), Placement(placement), clock)
-    manager.ledger.upgrade()
+    manager = managing.manager_of(cloud, conf, clock)
     manager.start()
-    for name in HOSTS:
+    for name in cloud.hosts:
         manager.hosts.create(name, {})
     api = api_server.serve(conf, rpc.Local(manager.endpoint))
     yield LifetimeCloud(cloud, manager, api.port, clock)
@@ -205,9 +168,7 @@ def test_hints_alone_make_a_lease(site):
     server = site.boot(lease_end=end, lease_name='night')
     lease = site.lease(server, 'ACTIVE')
     assert (lease['name'], lease['project_id']) == ('night', 'alice')
-    assert (lease['start_date'], lease['end_date']) == (
-        server['created'], end
-    )
+    assert (lease['start_date'], lease['end_date']) == (server['created'], end)
     [reservation] = lease['reservations']
     assert reservation['resource_type'] == 'instance:lifetime'
     assert reservation['resource_id'] == server['id']

@@ -352,9 +352,7 @@ class TestFilterAll:
 
     @pytest.fixture
     def host_states(self):
-        found = [
-            host_manager.HostState(name, name, 'cell') for name in 'ab'
-        ]
+        found = [host_manager.HostState(name, name, 'cell') for name in 'ab']
         # This host has never reported, so it has no uuid.
         found[0].uuid = '9a4d4a52-6a27-4b5e-8a10-6e9d3f1c2b77'
         return found

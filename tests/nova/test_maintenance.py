@@ -8,6 +8,7 @@ import pytest
 from blazar_sched.domain.host import ClosedWindow
 from blazar_sched.domain.host import MAINTENANCE
 from blazar_sched.worker import reasons
+from tests.nova.conftest import lasting
 
 HOUR = 3600
 SOON = 900
@@ -20,10 +21,6 @@ def closed(lab, start, end):
             lab.now + start, lab.now + end, MAINTENANCE, 'm1', 'rack 7'
         ),
     )}
-
-
-def lasting(seconds):
-    return {'lifetime': str(seconds)}
 
 
 @pytest.fixture
@@ -77,9 +74,7 @@ class TestClosed:
 
     def test_no_server_passes_on_a_closed_host(self, lab):
         mine = lab.reserve('c1', start=-120, vcpus=2)
-        for hints in (
-            {}, lasting(60), {'reservation': mine},
-        ):
+        for hints in ({}, lasting(60), {'reservation': mine}):
             assert not lab.passes('c1', hints=hints)
         assert not lab.passes('c1', lab.flavor(preemptible='true'))
 

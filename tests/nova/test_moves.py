@@ -6,28 +6,19 @@ import datetime
 import pytest
 
 from demo import cloud
+from tests.nova.clouds import OTHER_IMAGE
+from tests.nova.conftest import lasting
 
 pytestmark = pytest.mark.more
 
 HOUR = 3600
 SOON = 900
-OTHER_IMAGE = 'a2459075-d96c-40d5-893e-577ff92e721c'
 
 
 @pytest.fixture(autouse=True)
 def as_reported(lab):
     """Begin without the remains of the previous test's moves."""
     lab.cloud.report()
-
-
-def lasting(seconds):
-    return {'lifetime': str(seconds)}
-
-
-def only(lab, *hosts):
-    """Close all other hosts to instances that are not bound."""
-    others = [name for name in lab.cloud.hosts if name not in hosts]
-    lab.register(*others, hold='dedicated')
 
 
 def cold(lab, server):
@@ -57,7 +48,7 @@ MIGRATIONS = pytest.mark.parametrize('move', [cold, live])
 @pytest.mark.row('F43')
 @MIGRATIONS
 def test_goes_where_there_is_room_for_the_rest_of_its_life(lab, move):
-    only(lab, 'c1', 'c2', 'c3')
+    lab.only('c1', 'c2', 'c3')
     server = lab.boot(hints=lasting(HOUR), host='c1')
     lab.register('c1', 'c2', 'c3')
     lab.reserve('c2', start=SOON)
@@ -70,7 +61,7 @@ def test_goes_where_there_is_room_for_the_rest_of_its_life(lab, move):
 @pytest.mark.row('F43')
 @MIGRATIONS
 def test_stays_if_there_is_room_nowhere(lab, move):
-    only(lab, 'c1', 'c2')
+    lab.only('c1', 'c2')
     server = lab.boot(hints=lasting(HOUR), host='c1')
     lab.register('c1', 'c2')
     lab.reserve('c2', start=SOON)
@@ -92,7 +83,7 @@ def test_bound_instance_moves_within_its_reservation(lab, move):
 
 def test_known_reservation_goes_before_the_hint(lab):
     """The reservation of the hint is over, and the server was kept."""
-    only(lab, 'c1', 'c2')
+    lab.only('c1', 'c2')
     lab.register('c1')
     mine = lab.reserve('c1', start=-60)
     server = lab.boot(hints={'reservation': mine})
@@ -123,7 +114,7 @@ class TestResize:
         return cloud.host_of(server), server['flavor']['vcpus']
 
     def test_own_use_of_a_resized_server_is_not_counted_twice(self, lab):
-        only(lab, 'c1')
+        lab.only('c1')
         server = lab.boot(lab.flavor(2), lasting(HOUR), host='c1')
         lab.register('c1')
         lab.reserve('c1', start=SOON, vcpus=4)
@@ -136,7 +127,7 @@ class TestResize:
         )
 
     def test_server_that_grows_goes_to_another_host(self, lab):
-        only(lab, 'c1', 'c2')
+        lab.only('c1', 'c2')
         server = lab.boot(lab.flavor(2), lasting(HOUR), host='c1')
         lab.register('c1', 'c2')
         lab.reserve('c1', start=SOON, vcpus=5)
@@ -158,7 +149,7 @@ class TestUnshelve:
 
     def test_unshelved_server_keeps_its_end(self, lab):
         server = lab.boot(hints=self.until(lab, SOON - 300), host='c1')
-        only(lab, 'c1')
+        lab.only('c1')
         lab.register('c1')
         lab.reserve('c1', start=SOON)
 
@@ -170,7 +161,7 @@ class TestUnshelve:
         flavor = lab.flavor(lifetime='300') if by_flavor else None
         hints = None if by_flavor else lasting(300)
         server = lab.boot(flavor, hints, host='c1')
-        only(lab, 'c1')
+        lab.only('c1')
         lab.register('c1')
         lab.reserve('c1', start=SOON)
         assert lab.passes('c1', flavor, hints)
@@ -212,31 +203,13 @@ class TestEvacuate:
         yield
         lab.cloud.start_compute('c1')
 
-    @staticmethod
-    def evacuate(lab, server):
-        """Return the host and status of a server once Nova has finished."""
-        lab.cloud.api.post_server_action(server['id'], {'evacuate': {}})
-        lab.cloud.settled(server, 'ACTIVE', 'SHUTOFF')
-
-        def done():
-            # Nova changes the host of the server after the task is over.
-            migrations = lab.cloud.api.api_get('/os-migrations').body
-            return all(
-                m['status'] in ('done', 'error')
-                for m in migrations['migrations']
-                if m['instance_uuid'] == server['id']
-            )
-
-        cloud.wait_for('evacuation', done)
-        server = lab.cloud.show(server)
-        return cloud.host_of(server), server['status']
-
     def test_goes_where_there_is_room(self, lab, request):
-        only(lab, 'c1', 'c2', 'c3')
+        lab.only('c1', 'c2', 'c3')
         server = lab.boot(hints=lasting(HOUR), host='c1')
         lab.register('c1', 'c2', 'c3')
         lab.reserve('c2', start=SOON)
         lab.know(server, end=HOUR)
         request.getfixturevalue('failed')
 
-        assert self.evacuate(lab, server) == ('c3', 'SHUTOFF')
+        server = lab.cloud.evacuate(server)
+        assert (cloud.host_of(server), server['status']) == ('c3', 'SHUTOFF')

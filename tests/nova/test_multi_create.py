@@ -31,16 +31,10 @@ def refused(servers):
     )
 
 
-def only(lab, *hosts):
-    """Close all other hosts to servers that declare no end."""
-    others = [name for name in lab.cloud.hosts if name not in hosts]
-    lab.register(*others, hold='dedicated')
-
-
 def test_min_count_is_for_nova_a_matter_of_quota(lab):
     """At least three of five are requested, and three fit: Nova refuses all.
     """
-    only(lab, 'c1')
+    lab.only('c1')
     lab.register('c1')
     lab.reserve('c1', vcpus=2)
 
@@ -65,7 +59,7 @@ def test_reservation_that_is_partly_used(lab):
 @pytest.mark.row('F42')
 def test_twenty_fill_what_the_window_leaves_and_no_more(lab):
     """Three hosts have room for six beside the reservations."""
-    only(lab, 'c1', 'c2', 'c3', 'c4')
+    lab.only('c1', 'c2', 'c3', 'c4')
     lab.register(*lab.cloud.hosts)
     lab.reserve('c1', 'c2', 'c3', vcpus=2)
     lab.reserve('c4', vcpus=6)

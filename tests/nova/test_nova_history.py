@@ -11,13 +11,11 @@ from rich import progress
 
 from blazar_sched.parts.simulate import nova_history
 from blazar_sched.parts.simulate import trace
+from tests.nova import clouds
 
 DAY = 86400
-
-
-@pytest.fixture(scope='module')
-def hostnames():
-    return 'c1', 'c2'
+# The history of a cloud has the servers of all tests.
+CLOUD = clouds.Kind('history', ('c1', 'c2'))
 
 
 def make_proxy(service, sdk):
@@ -34,10 +32,13 @@ def sdk(bare_cloud, monkeypatch):
         service_description.ServiceDescription, '_make_proxy', make_proxy
     )
     # Every list has several pages.
-    bare_cloud.configure('api', max_limit=2)
-    with connection.Connection(session=bare_cloud.session()) as sdk:
+    with bare_cloud.restoring(), connection.Connection(
+        session=bare_cloud.session()
+    ) as sdk:
+        bare_cloud.configure('api', max_limit=2)
+        # No manager will answer the scheduler.
+        bare_cloud.configure(start_timeout=0)
         yield sdk
-    bare_cloud.configure('api', max_limit=1000)
 
 
 @pytest.fixture
@@ -58,8 +59,6 @@ def boot(bare_cloud):
     def boot(flavor, **parameters):
         booted.append(bare_cloud.boot(flavor, **parameters))
         assert booted[-1]['status'] == 'ACTIVE'
-        # Times of Nova have whole seconds.
-        time.sleep(1.1)
         return booted[-1]
 
     yield boot
@@ -140,6 +139,8 @@ def test_deleted_and_shelved_servers(bare_cloud, boot, read, monkeypatch):
     # Servers that another test has deleted have more memory.
     flavors = [bare_cloud.flavor(vcpus, 256) for vcpus in (1, 2, 3)]
     deleted, shelved, returned = map(boot, flavors)
+    # Times of Nova have whole seconds.
+    time.sleep(1.1)
     for server in shelved, returned:
         bare_cloud.act(server, 'shelve', 'SHELVED_OFFLOADED')
     bare_cloud.delete(deleted)

@@ -296,9 +296,7 @@ class World:
         """Return new HostStates, as Nova makes them for each request."""
         found = []
         for host in self.hosts.values():
-            here = [
-                s for s in self.servers if s.named and s.host == host.uuid
-            ]
+            here = [s for s in self.servers if s.named and s.host == host.uuid]
             made = self.site.host_state(
                 sum(s.vcpus for s in here), [s.uuid for s in here]
             )
@@ -532,9 +530,7 @@ class World:
                     each.named = not each.gone
                     if not each.reservation:
                         self.tell(each)
-        elif self.draw.random() < 0.1 and not any(
-            s.reservation for s in here
-        ):
+        elif self.draw.random() < 0.1 and not any(s.reservation for s in here):
             held = [each for each in self.held if each.host == host]
             self.held = [each for each in self.held if each not in held]
             self.left.add(host)

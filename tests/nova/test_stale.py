@@ -11,14 +11,11 @@ from blazar_sched.replica import wire
 from blazar_sched.worker import filtering
 from blazar_sched.worker import process
 from demo import cloud
+from tests.nova.conftest import lasting
 
 pytestmark = pytest.mark.more
 
 HOUR = 3600
-
-
-def lasting(seconds):
-    return {'lifetime': str(seconds)}
 
 
 class Setting:

@@ -15,10 +15,6 @@ how many instants were overcommitted:
 BLAZAR_SCHED_STORM=500,50,20 python -m pytest -s tests/nova/test_storm.py
 """
 
-# This import comes before any import of oslo.messaging: see the docstring of
-# the module.
-from demo.cloud import Cloud  # isort: skip
-
 from concurrent import futures
 import contextlib
 import os
@@ -26,23 +22,20 @@ import random
 import threading
 import time
 
-from keystoneauth1 import adapter
 from nova.tests.functional.api import client
 from oslo_messaging.notify import _impl_test
 import pytest
 
-from blazar_sched.conf import service as service_conf
 from blazar_sched.domain import duration
 from blazar_sched.domain import exception
 from blazar_sched.domain import window
-from blazar_sched.service.clients.nova import Nova
-from blazar_sched.service.clients.placement import Placement
-from blazar_sched.service.manager.manager import Manager
 from blazar_sched.worker import process
 from blazar_sched.worker.announcer import Announcer
 from demo.cloud import host_of
 from demo.cloud import Timeout
 from demo.cloud import wait_for
+from tests.nova import clouds
+from tests.nova import managing
 
 pytestmark = pytest.mark.more
 
@@ -51,43 +44,30 @@ BOOTS, LEASES, FAILURES = map(int, (LARGE or '30,8,3').split(','))
 SEEDS = (1, 2, 3) if LARGE else (1,)
 HOSTS = tuple(f'c{n}' for n in range(1, 9))
 VCPUS = 8
+# Placed servers count for as long as they do by default.
+CLOUD = clouds.Kind('storm', HOSTS, VCPUS, pending_ttl=60)
 # The maximum number of servers; then each new server replaces one.
 MAX_SERVERS = 40
 # Seconds to wait for a server, which may be moving to a host that has failed.
-PATIENCE, PAUSE = 10, 0.5
+PATIENCE, PAUSE = 10, 0.1
 MIN_LIFETIME, MAX_LIFETIME = 1800, 9000
 
 
 @pytest.fixture(scope='module')
-def cloud(tmp_path_factory):
-    # This comes before the cloud has its own temporary directory, which is
-    # removed with the cloud.
-    tmp_path_factory.getbasetemp()
-    with Cloud(HOSTS, VCPUS) as cloud:
-        yield cloud
+def cloud(bare_cloud):
+    return bare_cloud
 
 
 @pytest.fixture
 def manager(cloud, nova_notifies, tmp_path):
-    conf = service_conf.load(files=[])
-    url = f'sqlite:///{tmp_path}/ledger.sqlite'
-    conf.set_override('connection', url, 'database')
-    conf.set_override('transport_url', 'fake://')
-    conf.set_override('driver', ['test'], 'oslo_messaging_notifications')
-    # The test itself runs each step.
-    conf.set_override('sync_interval', 36000.0, 'manager')
-    conf.set_override('polling_interval', 36000.0, 'manager')
-    conf.set_override('enable_notification_monitor', True, 'manager')
-    conf.set_override('relocate_instances', False, 'manager')
-    conf.set_override('enabled_filters', [], 'enforcement')
-    conf.set_override('unbounded', 'forever', 'manager')
-    conf.set_override('notification_exchange', nova_notifies, 'manager')
-    session = cloud.session()
-    manager = Manager(
-        conf, Nova(adapter.Adapter(session, service_type='compute')),
-        Placement(adapter.Adapter(session, service_type='placement')),
+    conf = managing.configured(
+        tmp_path, enable_notification_monitor=True,
+        notification_exchange=nova_notifies,
+        # The test itself runs each step.
+        sync_interval=36000.0, polling_interval=36000.0,
     )
-    manager.ledger.upgrade()
+    conf.set_override('driver', ['test'], 'oslo_messaging_notifications')
+    manager = managing.manager_of(cloud, conf)
     manager.start()
     yield manager
     manager.stop()
@@ -177,24 +157,12 @@ class Storm:
             self.cloud.api.delete_server(server['id'])
 
     def lease(self, draw):
-        asked = {
-            'resource_type': 'virtual:instance', 'vcpus': 2,
-            'memory_mb': 512, 'disk_gb': 1, 'affinity': None,
-            'amount': draw.randint(1, 8), 'resource_properties': '',
-        }
+        asked = managing.slots(draw.randint(1, 8))
         if draw.random() < 0.5:
-            count = draw.randint(1, 2)
-            asked = {
-                'resource_type': 'physical:host', 'min': count, 'max': count,
-                'resource_properties': '',
-            }
+            asked = managing.hosts(draw.randint(1, 2))
         start = process.now() + seconds(draw)
         try:
-            self.manager.leases.create({
-                'name': 'lease', 'project_id': 'owner', 'user_id': 'user',
-                'start': start, 'end': start + seconds(draw),
-                'before_end': None, 'reservations': [asked],
-            })
+            managing.book(self.manager, start, start + seconds(draw), asked)
         except exception.NotEnoughHostsAvailable:
             with self.lock:
                 self.refused += 1
@@ -326,15 +294,10 @@ def test_control_a_promise_beyond_the_capacity_is_found(cloud, manager):
     for name in HOSTS:
         manager.hosts.create(name, {})
     now = process.now()
-    manager.leases.create({
-        'name': 'lease', 'project_id': 'owner', 'user_id': 'user',
-        'start': now + MIN_LIFETIME, 'end': now + 2 * MIN_LIFETIME,
-        'before_end': None,
-        'reservations': [{
-            'resource_type': 'physical:host', 'min': len(HOSTS),
-            'max': len(HOSTS), 'resource_properties': '',
-        }],
-    })
+    managing.book(
+        manager, now + MIN_LIFETIME, now + 2 * MIN_LIFETIME,
+        managing.hosts(len(HOSTS)),
+    )
     assert list(faults(cloud, manager.ledger, now)) == []
 
     forced = cloud.boot(cloud.flavor(1), availability_zone='nova:c1')

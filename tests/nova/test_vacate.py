@@ -8,18 +8,15 @@ that are due, while Nova takes its own time.
 import time
 import types
 
-from keystoneauth1 import adapter
 import pytest
 
-from blazar_sched.conf import service as service_conf
 from blazar_sched.domain import duration
 from blazar_sched.domain.settings import Settings
-from blazar_sched.service.clients.nova import Nova
-from blazar_sched.service.clients.placement import Placement
 from blazar_sched.service.ledger.ledger import Ledger
-from blazar_sched.service.manager.manager import Manager
 from demo.cloud import host_of
 from demo.cloud import wait_for
+from tests.nova import ahead
+from tests.nova import managing
 
 pytestmark = pytest.mark.more
 
@@ -28,15 +25,7 @@ VCPUS = 8
 LEAD, NOTICE, AHEAD = 600, 120, 1000
 
 
-class Clock:
-    """The time, set `ahead` by a number of seconds."""
-
-    def __init__(self):
-        self.ahead = 0
-
-    def __call__(self):
-        return time.time() + self.ahead
-
+class Clock(ahead.Clock):
     def monotonic(self):
         return time.monotonic() + self.ahead
 
@@ -48,11 +37,8 @@ class VacatedCloud:
         self.lab = lab
         self.cloud = lab.cloud
         self.clock = Clock()
-        session = self.cloud.session()
-        self.manager = Manager(
-            conf, Nova(adapter.Adapter(session, service_type='compute')),
-            Placement(adapter.Adapter(session, service_type='placement')),
-            self.clock, self.clock.monotonic,
+        self.manager = managing.manager_of(
+            self.cloud, conf, self.clock, self.clock.monotonic
         )
         for name in HOSTS:
             self.manager.hosts.create(name, {})
@@ -63,27 +49,10 @@ class VacatedCloud:
 
     def book(self, name, vcpus=0):
         """Reserve a host, or an instance on it, AHEAD; return the lease."""
-        asked = {
-            'resource_properties': f'["==", "$hypervisor_hostname", "{name}"]',
-        }
-        if vcpus:
-            asked |= {
-                'resource_type': 'virtual:instance', 'vcpus': vcpus,
-                'memory_mb': 512, 'disk_gb': 1, 'amount': 1,
-                'affinity': None,
-            }
-        else:
-            asked |= {'resource_type': 'physical:host', 'min': 1, 'max': 1}
-        lease = self.manager.leases.create(
-            {
-                'name': 'lease',
-                'project_id': 'owner',
-                'user_id': 'user',
-                'start': self.now + AHEAD,
-                'end': self.now + 2 * AHEAD,
-                'before_end': None,
-                'reservations': [asked],
-            }
+        asked = managing.slots(1, vcpus) if vcpus else managing.hosts()
+        lease = managing.book(
+            self.manager, self.now + AHEAD, self.now + 2 * AHEAD,
+            asked | managing.on(name),
         )
         self.lab.sync()
         return lease
@@ -137,14 +106,17 @@ class VacatedCloud:
 
 
 @pytest.fixture(scope='module')
-def url(tmp_path_factory):
-    return f'sqlite:///{tmp_path_factory.mktemp("ledger") / "ledger.sqlite"}'
+def conf(tmp_path_factory):
+    return managing.configured(
+        tmp_path_factory.mktemp('ledger'), vacate_lead_time=LEAD,
+        vacate_notice=NOTICE,
+    )
 
 
 @pytest.fixture(scope='module')
-def end_point(url):
+def end_point(conf):
     """The end point of the scheduler's replica: the manager's ledger."""
-    ledger = Ledger(url)
+    ledger = Ledger(conf.database.connection)
     ledger.upgrade()
     yield types.SimpleNamespace(
         ledger=ledger, answer=None, settings=Settings(),
@@ -152,19 +124,6 @@ def end_point(url):
         snapshot=lambda ctxt, after, limit: ledger.snapshot(after, limit),
     )
     ledger.close()
-
-
-@pytest.fixture(scope='module')
-def conf(url, cloud):
-    conf = service_conf.load(files=[])
-    conf.set_override('connection', url, 'database')
-    conf.set_override('transport_url', 'fake:/')
-    conf.set_override('vacate_lead_time', LEAD, 'manager')
-    conf.set_override('vacate_notice', NOTICE, 'manager')
-    conf.set_override('relocate_instances', False, 'manager')
-    conf.set_override('unbounded', 'forever', 'manager')
-    conf.set_override('enabled_filters', [], 'enforcement')
-    return conf
 
 
 @pytest.fixture

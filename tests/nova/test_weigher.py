@@ -15,15 +15,12 @@ from blazar_sched.replica import wire
 from blazar_sched.worker import process
 from blazar_sched.worker import request
 from demo import cloud
+from tests.nova.conftest import lasting
 
 pytestmark = pytest.mark.more
 
 HOUR = 3600
 DAY = 24 * HOUR
-
-
-def lasting(seconds):
-    return {'lifetime': str(seconds)}
 
 
 @pytest.fixture

@@ -6,19 +6,10 @@ import time
 from keystoneauth1 import adapter
 import pytest
 
-from blazar_sched.conf import service as service_conf
-from blazar_sched.service.clients.nova import Nova
 from blazar_sched.service.clients.placement import Placement
 from blazar_sched.service.manager.manager import Manager
 from demo import cloud as demo_cloud
-
-# The project that has the leases.
-OWNER = 'owner'
-
-
-@pytest.fixture(scope='module')
-def hostnames():
-    return 'compute-1', 'compute-2'
+from tests.nova import managing
 
 
 @pytest.fixture(scope='module')
@@ -29,7 +20,7 @@ def cloud(bare_cloud):
 
 @pytest.fixture(scope='module')
 def nova(cloud):
-    return Nova(adapter.Adapter(cloud.session(), service_type='compute'))
+    return managing.nova_of(cloud)
 
 
 @pytest.fixture(scope='module')
@@ -43,25 +34,9 @@ def placement(placement_api):
 
 
 @pytest.fixture
-def limits():
-    """The options of the enforcement; most tests need all hosts."""
-    return {'enabled_filters': []}
-
-
-@pytest.fixture
-def conf(tmp_path, limits):
+def conf(tmp_path):
     """The configuration of the manager."""
-    conf = service_conf.load(files=[])
-    url = f'sqlite:///{tmp_path}/ledger.sqlite'
-    conf.set_override('connection', url, 'database')
-    conf.set_override('transport_url', 'fake://')
-    conf.set_override('sync_interval', 1.0, 'manager')
-    # Tests of relocation set what they are about.
-    conf.set_override('relocate_instances', False, 'manager')
-    conf.set_override('unbounded', 'forever', 'manager')
-    for name, value in limits.items():
-        conf.set_override(name, value, 'enforcement')
-    return conf
+    return managing.configured(tmp_path, sync_interval=1.0)
 
 
 @pytest.fixture
@@ -76,9 +51,19 @@ def manager(cloud, nova, placement, conf):
     manager.start()
     yield manager
     manager.stop()
-    left = cloud.servers()
-    if left:
-        cloud.delete(*left)
+    cloud.delete(*cloud.servers())
+    # The next test has another ledger, and finds nothing of these leases.
+    for lease in manager.ledger.leases():
+        if lease.status == 'ACTIVE':
+            for driver, part in manager.runner._parts(lease):
+                assert driver.end(part)
+
+
+@pytest.fixture
+def both(manager, cloud):
+    """The hosts of the cloud, registered."""
+    cloud.report()
+    return [manager.hosts.create(name, {}) for name in cloud.hosts]
 
 
 @pytest.fixture
@@ -103,17 +88,10 @@ def settle(manager, wait_for):
 def lease(manager, wait_for):
     """lease(reservation, …) creates a lease and waits until it is ACTIVE."""
 
-    def create(*reservations, length=600):
-        created = manager.leases.create(
-            {
-                'name': 'lease',
-                'project_id': OWNER,
-                'user_id': 'user',
-                'start': 'now',
-                'end': int(time.time()) + length,
-                'before_end': None,
-                'reservations': list(reservations),
-            }
+    def create(*reservations, length=600, before_end=None):
+        created = managing.book(
+            manager, 'now', int(time.time()) + length, *reservations,
+            before_end=before_end,
         )
         return wait_for(
             'lease ACTIVE', lambda: having(manager, created.id, 'ACTIVE')

@@ -16,15 +16,19 @@ from blazar_sched.domain.inventory import Inventory
 from blazar_sched.domain.way import NOT
 from blazar_sched.weighers import base
 from blazar_sched.worker import filtering
-from tests.nova.manager.conftest import OWNER
+from tests.nova import clouds
 from tests.nova.manager.test_leases import fed
-from tests.nova.manager.test_leases import OTHER
+from tests.nova.managing import book
+from tests.nova.managing import OTHER
+from tests.nova.managing import OWNER
 
 pytestmark = pytest.mark.more
 
 COMPUTE = 'ironic-compute'
 GOLD = 'CUSTOM_BAREMETAL_GOLD'
 NODE = 'OS-EXT-SRV-ATTR:hypervisor_hostname'
+# There are no other hosts.
+CLOUD = clouds.Kind('ironic', ())
 
 
 class Ironic:
@@ -71,12 +75,6 @@ class Ironic:
         for node in self.stored.values():
             if node.provision_state == 'cleaning':
                 node._update(provision_state='available')
-
-
-@pytest.fixture(scope='module')
-def hostnames():
-    """There are no other hosts."""
-    return ()
 
 
 @pytest.fixture(scope='module')
@@ -142,9 +140,7 @@ def look(manager, cloud):
 
 
 def whole(**parameters):
-    return {
-        'resource_type': 'physical:host', 'min': 1, 'max': 1, **parameters
-    }
+    return {'resource_type': 'physical:host', 'min': 1, 'max': 1, **parameters}
 
 
 def node_of(manager, lease):
@@ -192,11 +188,7 @@ class TestFilters:
         self, manager, cloud, nodes, boot
     ):
         start = int(manager.clock()) + 1800
-        manager.leases.create({
-            'name': 'lease', 'project_id': OWNER, 'user_id': 'user',
-            'start': start, 'end': start + 1800, 'before_end': None,
-            'reservations': [whole(min=3, max=3)],
-        })
+        book(manager, start, start + 1800, whole(min=3, max=3))
         cloud.configure(
             lease_gap_weight_multiplier=1.0, device_weight_multiplier=1.0,
             vacate_cost_weight_multiplier=1.0,
@@ -214,9 +206,7 @@ class TestFilters:
         })
         [reservation] = mine.reservations
         held = {a.host for a, _ in manager.ledger.allocations()}
-        own = [
-            boot(flavor=reservation.id, project_id=OWNER) for _ in range(3)
-        ]
+        own = [boot(flavor=reservation.id, project_id=OWNER) for _ in range(3)]
         assert {*own} == {*held, None}
         assert boot() not in (None, *held)
         ended(mine)

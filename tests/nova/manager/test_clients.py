@@ -8,7 +8,6 @@ import time
 import uuid
 
 from keystoneauth1 import adapter
-from keystoneauth1 import token_endpoint
 import pytest
 
 from blazar_sched.conf import service as service_conf
@@ -19,23 +18,28 @@ from blazar_sched.domain.flavor import Flavor
 from blazar_sched.domain.inventory import Inventory
 from blazar_sched.service.clients import rest
 from blazar_sched.service.clients.nova import Aggregate
-from blazar_sched.service.clients.nova import Nova
 from blazar_sched.service.clients.nova import server as nova_server
 from blazar_sched.service.clients.nova.server import IMAGE_MICROVERSION
 from blazar_sched.service.clients.placement import MAX_TRIES
 from blazar_sched.service.clients.placement import Placement
 from blazar_sched.service.clients.placement import resource_class
-from tests.standins.rest import answer
-from tests.standins.rest import Service
+from tests.nova import clouds
 
 pytestmark = pytest.mark.more
 
+CLOUD = clouds.PAIR
 HOST = 'compute-1'
 SLOT = {'VCPU': 2, 'MEMORY_MB': 256, 'DISK_GB': 3}
 FLAVOR = Flavor(
     id='', name='mine', vcpus=2, memory_mb=256, disk_gb=3, ephemeral_gb=1,
     swap_mb=64,
 )
+
+
+@pytest.fixture(autouse=True)
+def options(cloud):
+    with cloud.restoring():
+        yield
 
 
 class TestNova:
@@ -60,7 +64,6 @@ class TestNova:
     def test_hypervisors(self, cloud, nova):
         cloud.configure('api', max_limit=1)
         found = {h.hostname: h for h in nova.hypervisors()}
-        cloud.configure('api', max_limit=1000)
         assert found == {name: nova.hypervisor(name) for name in cloud.hosts}
         assert found[HOST].up
 
@@ -183,7 +186,6 @@ class TestNova:
         public = cloud.flavor(3, 128, 4, name='public')
         cloud.configure('api', max_limit=2)
         known = nova.flavors()
-        cloud.configure('api', max_limit=1000)
         found = {f.id: f for f in known if f.id not in others}
         assert len(known) == len(others) + 2
         assert found == {
@@ -236,7 +238,6 @@ class TestNova:
         cloud.configure('api', max_limit=1)
         for _ in range(2):
             nova.delete_server_group('mine')
-        cloud.configure('api', max_limit=1000)
         for api in (cloud.api, another):
             assert api.api_get('/os-server-groups').body == {
                 'server_groups': []
@@ -282,7 +283,6 @@ class TestNova:
         assert sorted(s.uuid for s in nova.servers()) == sorted(
             s['id'] for s in booted
         )
-        cloud.configure('api', max_limit=1000)
         cloud.delete(*booted)
 
     @pytest.mark.parametrize(
@@ -292,11 +292,8 @@ class TestNova:
             ({'lifetime': '90s'}, {'blazar:lifetime': '60'}, 90),
             ({'lifetime': ['1m']}, {}, 60),
             ({'lease_end': '2030-01-01 00:00'}, {}, 1893456000),
-            (
-                {'lease_end': '2030-01-01 00:00', 'lifetime': '1'},
-                {},
-                1893456000,
-            ),
+            ({'lease_end': '2030-01-01 00:00', 'lifetime': '1'}, {},
+             1893456000),
             ({'lifetime': 'long'}, {'blazar:lifetime': '60'}, None),
             ({'lifetime': ['1', '2']}, {}, None),
             ({'lease_end': 'soon'}, {}, None),
@@ -305,21 +302,10 @@ class TestNova:
     )
     def test_end_of_a_server_is_read_from_its_details(self, hints, specs, end):
         """The end as /servers/detail shows it; an unclear end is no end."""
-        shown = {
-            'id': 'x',
-            'tenant_id': 'p',
-            'created': '2026-01-01T00:00:00Z',
-            'image': '',
-            'flavor': {
-                'vcpus': 1,
-                'ram': 2,
-                'disk': 10,
-                'ephemeral': 4,
-                'swap': 1025,
-                'extra_specs': specs,
-            },
-            'scheduler_hints': hints,
-        }
+        shown = details(
+            '', hints, vcpus=1, ram=2, disk=10, ephemeral=4, swap=1025,
+            extra_specs=specs,
+        )
         server = nova_server._server(shown, {})
         if end is None:
             end = window.FOREVER
@@ -330,28 +316,24 @@ class TestNova:
         assert server.amounts['DISK_GB'] == 6
 
 
+def details(image, hints, **flavor):
+    """Return a server as /servers/detail shows it."""
+    return {
+        'id': 'x', 'tenant_id': 'p', 'created': '2026-01-01T00:00:00Z',
+        'image': image, 'flavor': flavor, 'scheduler_hints': hints,
+    }
+
+
 def test_amounts_of_every_class():
     """The amounts that the flavor requests, except for the slot."""
-    shown = {
-        'id': 'x',
-        'tenant_id': 'p',
-        'created': '2026-01-01T00:00:00Z',
-        'image': {'id': 'image'},
-        'flavor': {
-            'vcpus': 4,
-            'ram': 2,
-            'disk': 10,
-            'ephemeral': 0,
-            'swap': 0,
-            'extra_specs': {
-                'hw:cpu_policy': 'dedicated',
-                'resources:CUSTOM_GPU': '2',
-                'blazar:reservation': 'r',
-                f'resources:{resource_class("r")}': '1',
-            },
+    shown = details(
+        {'id': 'image'}, {'reservation': ['another']},
+        vcpus=4, ram=2, disk=10, ephemeral=0, swap=0,
+        extra_specs={
+            'hw:cpu_policy': 'dedicated', 'resources:CUSTOM_GPU': '2',
+            'blazar:reservation': 'r', f'resources:{resource_class("r")}': '1',
         },
-        'scheduler_hints': {'reservation': ['another']},
-    }
+    )
     server = nova_server._server(shown, {})
     assert server.reservation_id == 'r'
     assert server.amounts == {
@@ -397,6 +379,23 @@ class TestPlacement:
     @pytest.fixture
     def provider(self, cloud):
         return cloud.hosts[HOST]
+
+    @pytest.fixture
+    def take(self, placement_api):
+        """take({provider: amounts}) -> a consumer that has these amounts."""
+        def take(held):
+            consumer = str(uuid.uuid4())
+            answer = placement_api.put(f'/allocations/{consumer}', json={
+                'allocations': {
+                    provider: {'resources': amounts}
+                    for provider, amounts in held.items()
+                },
+                'project_id': 'p', 'user_id': 'u', 'consumer_generation': None,
+            }, microversion='1.29')
+            assert answer.status_code == 204
+            return consumer
+
+        return take
 
     @pytest.fixture
     def class_(self, placement, provider):
@@ -451,9 +450,7 @@ class TestPlacement:
             placement.set_inventory(provider, HOST, class_, total)
             [(name, child)] = self.children(placement_api, provider).items()
             assert name == f'blazar_{HOST}'
-            assert placement.inventories(child) == {
-                class_: slots(total)
-            }
+            assert placement.inventories(child) == {class_: slots(total)}
         for _ in range(2):
             assert placement.remove_inventory(HOST, class_)
             assert placement.inventories(child) == {}
@@ -488,9 +485,7 @@ class TestPlacement:
         self, placement, placement_api, provider, class_
     ):
         barrier = threading.Barrier(4)
-        names = [
-            resource_class(str(uuid.uuid4())) for _ in range(4)
-        ]
+        names = [resource_class(str(uuid.uuid4())) for _ in range(4)]
         failures = []
 
         def work(name):
@@ -514,56 +509,31 @@ class TestPlacement:
             placement.delete_resource_class(name)
 
     def test_inventory_in_use_is_no_error(
-        self, placement, placement_api, provider, class_
+        self, placement, placement_api, provider, class_, take
     ):
         """A slot in use is no error: its server is still being deleted."""
         placement.set_inventory(provider, HOST, class_, 1)
         [child] = self.children(placement_api, provider).values()
-        consumer = str(uuid.uuid4())
-        answer = placement_api.put(
-            f'/allocations/{consumer}',
-            json={
-                'allocations': {child: {'resources': {class_: 1}}},
-                'project_id': 'p',
-                'user_id': 'u',
-                'consumer_generation': None,
-            },
-            microversion='1.29',
-        )
-        assert answer.status_code == 204
+        consumer = take({child: {class_: 1}})
         assert not placement.remove_inventory(HOST, class_)
         placement_api.delete(f'/allocations/{consumer}', microversion='1.29')
         assert placement.remove_inventory(HOST, class_)
 
     @pytest.mark.parametrize('total, left', [(2, 2), (1, 1), (0, 1)])
     def test_cut_while_a_server_boots(
-        self, placement, placement_api, provider, class_, total, left
+        self, placement, placement_api, provider, class_, total, left, take
     ):
         """A server that boots meanwhile keeps its allocation."""
         placement.set_inventory(provider, HOST, class_, 3)
         child = self.children(placement_api, provider)[f'blazar_{HOST}']
-        consumer = str(uuid.uuid4())
-
-        def boot():
-            return placement_api.put(
-                f'/allocations/{consumer}',
-                json={
-                    'allocations': {child: {'resources': {class_: 1}}},
-                    'project_id': 'p',
-                    'user_id': 'u',
-                    'consumer_generation': None,
-                },
-                microversion='1.29',
-            ).status_code
-
         booted = []
-        meddler = Meddler(placement_api, lambda: booted.append(boot()), 1)
+        meddler = Meddler(
+            placement_api, lambda: booted.append(take({child: {class_: 1}})), 1
+        )
         cutter = Placement(meddler)
         assert cutter.cut_inventory(HOST, class_, total) == left
-        assert booted == [204]
-        assert placement.inventories(child) == {
-            class_: slots(left)
-        }
+        [consumer] = booted
+        assert placement.inventories(child) == {class_: slots(left)}
         assert placement.count_used(HOST, class_) == {consumer: 1}
         placement_api.delete(f'/allocations/{consumer}', microversion='1.29')
         for _ in range(2):
@@ -571,7 +541,7 @@ class TestPlacement:
             assert placement.inventories(child) == {}
 
     def test_kept_server_gives_up_its_slot_only(
-        self, placement, placement_api, provider, class_
+        self, placement, placement_api, provider, class_, take
     ):
         """A server that stays keeps its allocations except for the slot."""
         other = resource_class(str(uuid.uuid4()))
@@ -579,40 +549,19 @@ class TestPlacement:
         for name in (class_, other):
             placement.set_inventory(provider, HOST, name, 2)
         [child] = self.children(placement_api, provider).values()
-        held = {
-            str(uuid.uuid4()): {
-                provider: {'resources': {'VCPU': 1}},
-                child: {'resources': {class_: 1}},
-            },
-            str(uuid.uuid4()): {child: {'resources': {class_: 1, other: 1}}},
-            str(uuid.uuid4()): {child: {'resources': {other: 1}}},
-        }
-        for consumer, allocations in held.items():
-            answer = placement_api.put(
-                f'/allocations/{consumer}',
-                json={
-                    'allocations': allocations,
-                    'project_id': 'p',
-                    'user_id': 'u',
-                    'consumer_generation': None,
-                },
-                microversion='1.29',
-            )
-            assert answer.status_code == 204
+        consumers = [take(held) for held in (
+            {provider: {'VCPU': 1}, child: {class_: 1}},
+            {child: {class_: 1, other: 1}}, {child: {other: 1}},
+        )]
         for _ in range(2):
             placement.release_inventory(HOST, class_)
         assert placement.remove_inventory(HOST, class_)
         left = []
-        for consumer in held:
-            answer = placement_api.get(
+        for consumer in consumers:
+            held = placement_api.get(
                 f'/allocations/{consumer}', microversion='1.29'
-            )
-            left.append(
-                {
-                    id_: used['resources']
-                    for id_, used in answer.json()['allocations'].items()
-                }
-            )
+            ).json()['allocations']
+            left.append({id_: held[id_]['resources'] for id_ in held})
             placement_api.delete(
                 f'/allocations/{consumer}', microversion='1.29'
             )
@@ -621,31 +570,6 @@ class TestPlacement:
         ]
         assert placement.remove_inventory(HOST, other)
         placement.delete_resource_class(other)
-
-
-class Broken(Service):
-    """A service that fails."""
-
-    def __init__(self, status):
-        super().__init__()
-        self.status = status
-
-    def request(self, url, method, json=None):
-        return answer(self.status)
-
-
-@pytest.mark.parametrize('status', [401, 403, 500, 503])
-def test_trouble_is_unavailable(status):
-    for ask in (
-        lambda api: Nova(api).hypervisor('a'),
-        lambda api: list(Nova(api).servers()),
-        lambda api: Nova(api).delete_flavor('a'),
-        lambda api: Placement(api).inventories('a'),
-        lambda api: Placement(api).remove_inventory('a', 'b'),
-    ):
-        with pytest.raises(exception.Unavailable) as failure:
-            ask(Broken(status))
-        assert str(status) in str(failure.value)
 
 
 def test_configured_by_a_file(cloud, placement_api, tmp_path):
@@ -662,10 +586,3 @@ def test_configured_by_a_file(cloud, placement_api, tmp_path):
     assert api.session.timeout == rest.TIMEOUT
     found = Placement(api).inventories(cloud.hosts[HOST])
     assert found['VCPU'].total == 8
-
-
-def test_service_that_does_not_answer_is_unavailable():
-    auth = token_endpoint.Token('http://127.0.0.1:1', 'token')
-    api = adapter.Adapter(rest.Session(auth=auth), connect_retries=0)
-    with pytest.raises(exception.Unavailable):
-        Nova(api).hypervisor('a')

@@ -9,47 +9,28 @@ import time
 import pytest
 
 from blazar_sched.domain import exception
-from tests.nova.manager.conftest import OWNER
+from tests.nova import managing
 from tests.nova.manager.test_leases import fed
-from tests.nova.manager.test_leases import hosts
+from tests.nova.managing import hosts
+from tests.nova.managing import OTHER
 
-pytestmark = pytest.mark.more
+pytestmark = [pytest.mark.more, pytest.mark.usefixtures('both')]
 
 DAY = 86400
-OTHER = 'c0ffee00000000000000000000000000'
-
-
-@pytest.fixture(scope='module')
-def hostnames():
-    return tuple(f'compute-{n}' for n in range(1, 5))
-
-
-@pytest.fixture
-def limits():
-    """The limits are those of a new installation."""
-    return {}
 
 
 @pytest.fixture
 def conf(conf):
+    """The options are those of a new installation."""
     for name in 'relocate_instances', 'unbounded':
         conf.clear_override(name, 'manager')
+    conf.clear_override('enabled_filters', 'enforcement')
     return conf
-
-
-@pytest.fixture(autouse=True)
-def registered(manager, cloud):
-    cloud.report()
-    return [manager.hosts.create(name, {}) for name in cloud.hosts]
 
 
 def book(manager, days, number):
     start = int(time.time()) + days * DAY
-    return manager.leases.create({
-        'name': 'far', 'project_id': OWNER, 'user_id': 'user',
-        'start': start, 'end': start + 3600, 'before_end': None,
-        'reservations': [hosts(number)],
-    })
+    return managing.book(manager, start, start + 3600, hosts(number))
 
 
 @pytest.fixture
@@ -96,8 +77,9 @@ def test_a_member_can_neither_book_all_hosts_nor_far_ahead(
 
 class TestWithoutLimits:
     @pytest.fixture
-    def limits(self):
-        return {'enabled_filters': []}
+    def conf(self, conf):
+        conf.set_override('enabled_filters', [], 'enforcement')
+        return conf
 
     def test_ordinary_servers_boot_before_a_far_lease_of_most_hosts(
         self, manager, cloud, boots

@@ -7,61 +7,14 @@ from keystoneauth1 import adapter
 import pytest
 
 from blazar_sched.service.clients.nova.server import IMAGE_MICROVERSION
+from tests.nova import clouds
+from tests.nova.manager.conftest import having
+from tests.nova.managing import hosts
+from tests.nova.managing import OWNER
 
 pytestmark = pytest.mark.more
 
-OWNER = 'owner'
-
-
-@pytest.fixture
-def lease(manager, wait_for):
-    """lease(values, **parameters) -> an ACTIVE lease of a whole host."""
-
-    def create(values=None, **parameters):
-        now = int(time.time())
-        created = manager.leases.create(
-            {
-                'name': 'lease',
-                'project_id': OWNER,
-                'user_id': 'user',
-                'start': 'now',
-                'end': now + 600,
-                'before_end': None,
-                'reservations': [
-                    {
-                        'resource_type': 'physical:host',
-                        'min': 1,
-                        'max': 1,
-                        **parameters,
-                    }
-                ],
-                **(values or {}),
-            }
-        )
-        return settled(manager, wait_for, created, 'ACTIVE')
-
-    return create
-
-
-@pytest.fixture
-def ended(manager, wait_for, settle):
-    def end(lease):
-        settle()
-        manager.leases.update(lease.id, None, {'end': 'now'})
-        return settled(manager, wait_for, lease, 'TERMINATED')
-
-    return end
-
-
-def settled(manager, wait_for, lease, status):
-    """Wait until a lease is as expected, with no event in progress."""
-
-    def probe():
-        shown = manager.ledger.lease(lease.id)
-        started = shown.events[0].status == 'DONE'
-        return shown if shown.status == status and started else None
-
-    return wait_for(f'lease {status}', probe)
+CLOUD = clouds.PAIR
 
 
 def members(nova, name):
@@ -94,7 +47,7 @@ def test_dedicated_hosts_are_in_freepool(manager, cloud, nova, lease, ended):
     for name in cloud.hosts:
         host = manager.hosts.create(name, {'hold': 'dedicated'})
     assert members(nova, 'freepool') == set(cloud.hosts)
-    mine = lease()
+    mine = lease(hosts())
     held = held_by(manager, mine)
     assert members(nova, 'freepool') == set(cloud.hosts) - held
     assert members(nova, mine.reservations[0].id) == held
@@ -112,18 +65,20 @@ def test_dedicated_hosts_are_in_freepool(manager, cloud, nova, lease, ended):
 
 @pytest.mark.row('F70')
 def test_a_lease_leaves_the_host_that_fails(
-    manager, cloud, nova, lease, ended, wait_for
+    manager, cloud, nova, lease, ended, settle, wait_for
 ):
     for name in cloud.hosts:
         manager.hosts.create(name, {})
-    mine = lease()
+    mine = lease(hosts())
+    settle()
     [failed] = held_by(manager, mine)
     [other] = set(cloud.hosts) - {failed}
     cloud.stop_compute(failed)
     try:
         manager.monitor.notice()
         wait_for('moved', lambda: held_by(manager, mine) == {other})
-        mine = settled(manager, wait_for, mine, 'ACTIVE')
+        settle()
+        mine = having(manager, mine.id, 'ACTIVE')
         assert mine.reservations[0].resources_changed
         assert not mine.degraded
         assert members(nova, mine.reservations[0].id) == {other}
@@ -143,7 +98,7 @@ def test_server_is_copied_before_the_end_and_deleted(
     manager.hosts.create(name, {})
     before_end = int(time.time()) + 20
     mine = lease(
-        {'before_end': before_end}, before_end='snapshot', on_end=on_end
+        hosts(before_end='snapshot', on_end=on_end), before_end=before_end
     )
     id_ = mine.reservations[0].id
     # The server names its host, so that no filter needs a replica.
@@ -169,7 +124,6 @@ def test_server_is_copied_before_the_end_and_deleted(
     ended(mine)
     left = {s['id']: s['status'] for s in cloud.servers()}
     assert left == {
-        'delete': {},
-        'shelve': {server['id']: 'SHELVED_OFFLOADED'},
+        'delete': {}, 'shelve': {server['id']: 'SHELVED_OFFLOADED'},
         'keep': {server['id']: 'ACTIVE'},
     }[on_end]

@@ -11,13 +11,16 @@ from blazar_sched.domain.reservation import WAITED_FOR
 from blazar_sched.service.manager.manager import Manager
 from blazar_sched.service.upkeep import clearing
 from demo import cloud as demo_cloud
+from tests.nova import clouds
 from tests.nova.manager.test_leases import fed
-from tests.nova.manager.test_leases import hosts
-from tests.nova.manager.test_leases import OTHER
-from tests.nova.manager.test_leases import OWNER
-from tests.nova.manager.test_leases import slots
+from tests.nova.managing import hosts
+from tests.nova.managing import OTHER
+from tests.nova.managing import OWNER
+from tests.nova.managing import slots
 
 pytestmark = pytest.mark.more
+
+CLOUD = clouds.PAIR
 
 
 @pytest.fixture

@@ -8,16 +8,16 @@ import pytest
 from blazar_sched.domain import exception
 from blazar_sched.service.clients.placement import resource_class
 from blazar_sched.worker import process
-from tests.nova.manager.conftest import OWNER
+from tests.nova import clouds
+from tests.nova.managing import hosts
+from tests.nova.managing import OTHER
+from tests.nova.managing import OWNER
+from tests.nova.managing import slots
+from tests.nova.managing import slots_of
 
 pytestmark = pytest.mark.more
 
-OTHER = 'somebody-else'
-
-
-@pytest.fixture
-def both(manager, cloud):
-    return [manager.hosts.create(name, {}) for name in cloud.hosts]
+CLOUD = clouds.PAIR
 
 
 @pytest.fixture
@@ -42,26 +42,6 @@ def fed(cloud, manager, wait_for):
         )
 
     wait_for('the filters are fed', probe)
-
-
-def slots(amount, vcpus=2, **parameters):
-    return {
-        'resource_type': 'virtual:instance',
-        'vcpus': vcpus,
-        'memory_mb': 512,
-        'disk_gb': 1,
-        'amount': amount,
-        **parameters,
-    }
-
-
-def hosts(number=1, **parameters):
-    return {
-        'resource_type': 'physical:host',
-        'min': number,
-        'max': number,
-        **parameters,
-    }
 
 
 def flavors(cloud):
@@ -98,7 +78,7 @@ def classes(placement_api):
 
 
 class TestInstances:
-    @pytest.mark.row('C12', 'C15', 'C44', 'F2')
+    @pytest.mark.row('C12', 'C15', 'C27', 'C44', 'F2')
     def test_in_the_window_and_after_it(
         self, manager, cloud, placement_api, both, lease, ended, wait_for
     ):
@@ -109,6 +89,9 @@ class TestInstances:
         assert flavors(cloud) == before | {id_}
         assert classes(placement_api) == {class_}
         assert sorted(reserved(placement_api, cloud).values()) == [1, 2]
+        answer = cloud.api.api_get(f'/flavors/{id_}/os-flavor-access')
+        [access] = answer.body['flavor_access']
+        assert access['tenant_id'] == OWNER
         fed(cloud, manager, wait_for)
 
         booted = cloud.boot_many(3, id_, project_id=OWNER)
@@ -147,19 +130,6 @@ class TestInstances:
             assert held['allocations'] == {}
         assert not lease(hosts(2)).degraded
         cloud.configure('DEFAULT', reclaim_instance_interval=0)
-
-    @pytest.mark.row('C27')
-    def test_only_the_project_has_the_flavor(
-        self, manager, cloud, both, lease, delete
-    ):
-        mine = lease(slots(1))
-        answer = cloud.api.api_get(
-            f'/flavors/{mine.reservations[0].id}/os-flavor-access'
-        )
-        assert [a['tenant_id'] for a in answer.body['flavor_access']] == [
-            OWNER
-        ]
-        delete(mine)
 
     @pytest.mark.row('F65')
     def test_active_slots_grow(
@@ -259,8 +229,8 @@ class TestInstances:
         with pytest.raises(exception.LeaseNotFound):
             manager.ledger.lease(mine.id)
 
-    def test_hosts_and_projects_show_in_the_aggregate(
-        self, manager, cloud, nova, both, lease, ended
+    def test_a_project_that_it_is_shared_with_uses_it(
+        self, manager, cloud, nova, both, lease, ended, wait_for
     ):
         mine = lease(slots(2, vcpus=8, projects=[OTHER]))
         id_ = mine.reservations[0].id
@@ -269,19 +239,12 @@ class TestInstances:
         assert shown.metadata == {
             'blazar:owner': OWNER, 'reservation': id_, OTHER: 'blazar:project'
         }
-        ended(mine)
-        assert nova.aggregate(id_) is None
-
-    def test_a_project_that_it_is_shared_with_uses_it(
-        self, manager, cloud, both, lease, ended, wait_for
-    ):
-        mine = lease(slots(1, projects=[OTHER]))
         fed(cloud, manager, wait_for)
-        id_ = mine.reservations[0].id
         server = cloud.boot(id_, project_id=OTHER)
         assert server['status'] == 'ACTIVE'
         ended(mine)
         assert cloud.servers() == []
+        assert nova.aggregate(id_) is None
 
     @pytest.mark.row('C26', 'F15')
     def test_affinity_has_a_server_group(
@@ -314,9 +277,7 @@ class TestInstances:
         assert reserved(placement_api, cloud) == {}
         held = placement_api.get(f'/allocations/{server["id"]}').json()
         [used] = held['allocations'].values()
-        assert used['resources'] == {
-            'VCPU': 2, 'MEMORY_MB': 512, 'DISK_GB': 1
-        }
+        assert used['resources'] == {'VCPU': 2, 'MEMORY_MB': 512, 'DISK_GB': 1}
         manager.instances.sync()
         fed(cloud, manager, wait_for)
         # Moves with the flavor of the reservation are in test_outlived.py.
@@ -352,13 +313,7 @@ class TestFlavors:
         source = cloud.flavor(3, 256, 2, traits)
         manager.flavors.sync()
         before = flavors(cloud)
-        mine = lease(
-            {
-                'resource_type': 'flavor:instance',
-                'flavor_id': source,
-                'amount': 3,
-            }
-        )
+        mine = lease(slots_of(source, 3))
         id_ = mine.reservations[0].id
         shown = cloud.api.get_flavor(id_)
         assert (shown['vcpus'], shown['ram'], shown['disk']) == (3, 256, 2)
@@ -379,13 +334,7 @@ class TestFlavors:
         source = cloud.flavor(extra_specs={'trait:CUSTOM_GOLD': 'required'})
         manager.flavors.sync()
         with pytest.raises(exception.NotEnoughHostsAvailable):
-            lease(
-                {
-                    'resource_type': 'flavor:instance',
-                    'flavor_id': source,
-                    'amount': 1,
-                }
-            )
+            lease(slots_of(source, 1))
 
 
 class TestHosts:
@@ -416,9 +365,7 @@ class TestHosts:
         ]
         assert held.hypervisor_hostname not in map(host_of, outside)
         ended(mine)
-        assert {s['id'] for s in cloud.servers()} == {
-            s['id'] for s in outside
-        }
+        assert {s['id'] for s in cloud.servers()} == {s['id'] for s in outside}
 
     def test_server_forced_onto_a_host_degrades_the_lease(
         self, manager, cloud, both, lease, delete

@@ -10,17 +10,22 @@ import pytest
 from blazar_sched.hooks import request_filter
 from blazar_sched.service.clients.placement import resource_class
 from demo import cloud as demo_cloud
+from tests.nova import clouds
+from tests.nova.clouds import OTHER_IMAGE
 from tests.nova.manager.conftest import having
-from tests.nova.manager.conftest import OWNER
 from tests.nova.manager.test_leases import classes
 from tests.nova.manager.test_leases import fed
-from tests.nova.manager.test_leases import hosts
 from tests.nova.manager.test_leases import reserved
-from tests.nova.manager.test_leases import slots
+from tests.nova.managing import book
+from tests.nova.managing import hosts
+from tests.nova.managing import on
+from tests.nova.managing import OWNER
+from tests.nova.managing import slots
+from tests.nova.managing import slots_of
 
-pytestmark = pytest.mark.more
+pytestmark = [pytest.mark.more, pytest.mark.usefixtures('both')]
 
-OTHER_IMAGE = 'a2459075-d96c-40d5-893e-577ff92e721c'
+CLOUD = clouds.PAIR
 PLAIN = {'VCPU': 2, 'MEMORY_MB': 512, 'DISK_GB': 1}
 
 
@@ -30,12 +35,6 @@ def conf(conf):
     conf.set_override('vacate_lead_time', 3600, 'manager')
     conf.set_override('restore_interval', 1.0, 'manager')
     return conf
-
-
-@pytest.fixture(autouse=True)
-def both(manager, cloud):
-    cloud.report()
-    return [manager.hosts.create(name, {}) for name in cloud.hosts]
 
 
 def by_hint(cloud, manager):
@@ -54,9 +53,7 @@ def by_group(cloud, manager):
 def by_flavor(cloud, manager):
     source = cloud.flavor(2)
     manager.flavors.sync()
-    return {
-        'resource_type': 'flavor:instance', 'flavor_id': source, 'amount': 2,
-    }
+    return slots_of(source, 2)
 
 
 @pytest.fixture(params=[by_size, by_group, by_flavor])
@@ -158,24 +155,10 @@ class Outlived:
         self.told()
         self.cloud.stop_compute(before)
         try:
-            self.cloud.api.post_server_action(
-                self.server['id'], {'evacuate': {}}
-            )
-            self.cloud.settled(self.server, 'ACTIVE', 'SHUTOFF')
-            self.wait_for('evacuation', self._is_evacuated)
+            self.cloud.evacuate(self.server)
             return self.host != before
         finally:
             self.cloud.start_compute(before)
-
-    def _is_evacuated(self):
-        # Nova changes the host of the server after the task is over.
-        migrations = self.cloud.api.api_get('/os-migrations').body
-        return all(
-            m['status'] in ('done', 'error')
-            for m in migrations['migrations']
-            if m['instance_uuid'] == self.server['id']
-            and m['migration_type'] == 'evacuation'
-        )
 
     def actions(self):
         """Return the outcomes of all actions; the last changes the flavor."""
@@ -267,7 +250,13 @@ def test_each_action_moves_a_kept_server(outlived, ended, placement_api):
 
 
 @pytest.mark.parametrize(
-    'end', [kept_in_error, shelved_before, deleted, removed]
+    ('wanted', 'end'),
+    [
+        (by_size, kept_in_error), (by_size, shelved_before),
+        (by_size, deleted), (by_size, removed),
+        (by_group, removed), (by_flavor, deleted),
+    ],
+    indirect=['wanted'],
 )
 def test_a_server_is_moved_however_the_reservation_has_ended(
     outlived, end, ended, settle, placement_api
@@ -311,20 +300,17 @@ def booked(manager, outlived, settle):
     The host cannot be booked any more once the server has no end.
     """
 
-    def book():
+    def book_host():
         each = outlived(on_end='keep')
         host, end = each.host, each.lease.end
-        requirement = f'["==", "$hypervisor_hostname", "{host}"]'
         settle()
-        manager.leases.create({
-            'name': 'next', 'project_id': 'next', 'user_id': 'user',
-            'start': end, 'end': end + 300, 'before_end': None,
-            'reservations': [hosts(hypervisor_properties=requirement)],
-        })
+        book(
+            manager, end, end + 300, hosts(**on(host)), project_id='next'
+        )
         each.told()
         return each, host
 
-    return book
+    return book_host
 
 
 @pytest.mark.parametrize('wanted', [by_size], indirect=True)

@@ -1,114 +1,60 @@
 # SPDX-License-Identifier: Apache-2.0
 """PCI devices in Placement: Nova's own tracker, claims and aliases."""
 
-import json
 import time
 
-from keystoneauth1 import adapter
-from nova import conf as nova_conf
-from nova.pci import request as pci_request
-from nova.virt import fake
-from oslo_config import cfg
 import pytest
 
-from blazar_sched.conf import nova as conf_nova
-from blazar_sched.domain import pci_alias
 from blazar_sched.domain.inventory import Inventory
-from blazar_sched.service.clients.nova import Nova
+from demo.cloud import host_of
+from tests.nova import clouds
 from tests.nova.manager.test_leases import fed
-from tests.nova.manager.test_leases import OTHER
-from tests.nova.manager.test_leases import OWNER
+from tests.nova.managing import book
+from tests.nova.managing import on
+from tests.nova.managing import OTHER
+from tests.nova.managing import OWNER
+from tests.nova.managing import slots_of
 
 pytestmark = pytest.mark.more
 
-GPU = 'CUSTOM_PCI_10DE_20B0'
-DEVICES = 3
-ALIASES = [json.dumps({
-    'name': 'a100', 'vendor_id': '10de', 'product_id': '20b0',
-    'device_type': 'type-PCI',
-})]
+CLOUD = clouds.SMALL
 
 
-@pytest.fixture(scope='module')
-def hostnames():
-    return ('compute-1',)
-
-
-@pytest.fixture(scope='module', autouse=True)
-def devices():
-    """Give the compute GPUs, which Nova reports in Placement."""
-    known = fake.FakeDriver.get_available_resource
-
-    def with_devices(self, nodename):
-        return known(self, nodename) | {'pci_passthrough_devices': json.dumps([
-            {
-                'address': f'0000:0{n + 1}:00.0', 'vendor_id': '10de',
-                'product_id': '20b0', 'status': 'available',
-                'dev_type': 'type-PCI', 'parent_addr': None, 'numa_node': 0,
-                'label': 'label_10de_20b0',
-            }
-            for n in range(DEVICES)
-        ])}
-
-    nova_options = nova_conf.CONF
-    pci_request.get_alias_from_config.cache_clear()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fake.FakeDriver, 'get_available_resource', with_devices)
-        for name, value in {
-            'alias': ALIASES, 'report_in_placement': True,
-            'device_spec': [
-                json.dumps({'vendor_id': '10de', 'product_id': '20b0'})
-            ],
-        }.items():
-            nova_options.set_default(name, value, 'pci')
-        nova_options.set_default('pci_in_placement', True, 'filter_scheduler')
-        cfg.set_defaults(conf_nova.opts, pci_alias=ALIASES)
-        yield
-        cfg.set_defaults(conf_nova.opts, pci_alias=[])
-        for name in ('alias', 'report_in_placement', 'device_spec'):
-            nova_options.clear_default(name, 'pci')
-        nova_options.clear_default('pci_in_placement', 'filter_scheduler')
-    pci_request.get_alias_from_config.cache_clear()
-
-
-@pytest.fixture(scope='module')
-def nova(cloud):
-    return Nova(
-        adapter.Adapter(cloud.session(), service_type='compute'),
-        aliases=pci_alias.read(ALIASES),
+@pytest.fixture
+def conf(conf):
+    conf.set_override('pci_alias', clouds.ALIASES, 'nova')
+    conf.set_override('vacate_notice', 1, 'manager')
+    # Managers live-migrate preemptible servers first.
+    conf.set_override(
+        'vacate_preemptible_order', ['live-migrate', 'shelve'], 'manager'
     )
+    return conf
 
 
 @pytest.mark.row('F94')
 def test_from_create_to_end(manager, cloud, wait_for, started, ended):
-    host = manager.hosts.create('compute-1', {})
-    assert host.inventory[GPU] == Inventory(DEVICES)
+    host = manager.hosts.create('c1', {})
+    assert host.inventory[clouds.GPU] == Inventory(clouds.DEVICES)
     one, two = (
         cloud.flavor(extra_specs={'pci_passthrough:alias': f'a100:{n}'})
         for n in (1, 2)
     )
     manager.flavors.sync()
     now = int(time.time())
-    lease = manager.leases.create({
-        'name': 'lease', 'project_id': OWNER, 'user_id': 'user',
-        'start': now + 300, 'end': now + 900, 'before_end': None,
-        'reservations': [{
-            'resource_type': 'flavor:instance', 'flavor_id': two, 'amount': 1,
-        }],
-    })
+    lease = book(manager, now + 300, now + 900, slots_of(two, 1))
     [reservation] = lease.reservations
     fed(cloud, manager, wait_for)
 
     # One GPU is left; the others are only left for a while.
-    kept = cloud.boot(one, project_id=OTHER)
+    kept = cloud.boot(one, host='c1', project_id=OTHER)
     assert kept['status'] == 'ACTIVE'
     manager.instances.sync()
     [record] = manager.ledger.instances()
-    assert record.amounts[GPU] == 1
+    assert record.amounts[clouds.GPU] == 1
     fed(cloud, manager, wait_for)
-    refused = cloud.boot(one, project_id=OTHER)
+    refused = cloud.boot(one, host='c1', project_id=OTHER)
     assert refused['status'] == 'ERROR'
-    short = cloud.boot(two, {'lifetime': '2m'}, project_id=OTHER)
+    short = cloud.boot(two, {'lifetime': '2m'}, host='c1', project_id=OTHER)
     assert short['status'] == 'ACTIVE'
     cloud.delete(refused, short)
     manager.instances.sync()
@@ -117,8 +63,58 @@ def test_from_create_to_end(manager, cloud, wait_for, started, ended):
     fed(cloud, manager, wait_for)
     mine = cloud.boot(reservation.id, project_id=OWNER)
     assert mine['status'] == 'ACTIVE'
-    assert cloud.boot(one, project_id=OTHER)['status'] == 'ERROR'
+    refused = cloud.boot(one, host='c1', project_id=OTHER)
+    assert refused['status'] == 'ERROR'
     ended(lease)
     assert {s['id'] for s in cloud.servers() if s['status'] == 'ACTIVE'} == {
         kept['id']
     }
+
+
+def test_a_server_that_cannot_be_live_migrated_is_shelved(
+    manager, cloud, wait_for, started, caplog
+):
+    for name in ('c1', 'c2'):
+        manager.hosts.create(name, {})
+    preemptible, plain, gpu = (
+        cloud.flavor(extra_specs=specs) for specs in (
+            {'pci_passthrough:alias': 'a100:1', 'blazar:preemptible': 'true'},
+            {'blazar:preemptible': 'true'},
+            {'pci_passthrough:alias': 'a100:1'},
+        )
+    )
+    manager.flavors.sync()
+    with_device, without = (
+        cloud.boot(each, project_id=OTHER, host='c1')
+        for each in (preemptible, plain)
+    )
+    assert with_device['status'] == without['status'] == 'ACTIVE'
+    manager.instances.sync()
+    now = int(time.time())
+    lease = book(
+        manager, now + 30, now + 900,
+        slots_of(gpu, clouds.DEVICES, **on('c1')),
+    )
+    fed(cloud, manager, wait_for)
+
+    # The other host has free devices, but Nova cannot move one.
+    wait_for(
+        'the server is shelved',
+        lambda: cloud.show(with_device)['status'] == 'SHELVED_OFFLOADED',
+    )
+    actions = [
+        line for line in caplog.messages
+        if line.startswith(f'Vacating server {with_device["id"]}')
+    ]
+    assert [line.rpartition(' ')[2] for line in actions] == [
+        'live-migrate', 'shelve',
+    ]
+    started(lease)
+    assert not manager.ledger.lease(lease.id).degraded
+    # The server without a device was in nobody's way.
+    assert host_of(cloud.show(without)) == 'c1'
+    fed(cloud, manager, wait_for)
+    [reservation] = lease.reservations
+    for _ in range(clouds.DEVICES):
+        mine = cloud.boot(reservation.id, project_id=OWNER)
+        assert mine['status'] == 'ACTIVE', mine['fault']

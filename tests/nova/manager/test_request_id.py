@@ -19,9 +19,11 @@ import requests
 from blazar_sched.service.api import deploy
 from blazar_sched.service.bus import rpc
 from tests import loopback
+from tests.nova import clouds
 
 pytestmark = pytest.mark.more
 
+CLOUD = clouds.PAIR
 HEADER = 'X-OpenStack-Request-ID'
 REGISTER = 'req-11111111-1111-4111-8111-111111111111'
 CREATE = 'req-22222222-2222-4222-8222-222222222222'

@@ -11,10 +11,17 @@ from nova.virt import fake
 import pytest
 
 from blazar_sched.domain import exception
+from blazar_sched.domain.inventory import Inventory
+from blazar_sched.domain.provider import Providers
+from blazar_sched.domain.provider import Units
 from demo import cloud as demo_cloud
+from tests.nova import clouds
 from tests.nova.manager.test_leases import fed
-from tests.nova.manager.test_leases import OTHER
-from tests.nova.manager.test_leases import OWNER
+from tests.nova.managing import book
+from tests.nova.managing import on
+from tests.nova.managing import OTHER
+from tests.nova.managing import OWNER
+from tests.nova.managing import slots_of
 
 pytestmark = pytest.mark.more
 
@@ -26,6 +33,8 @@ CARDS = {
     'compute-2': [(VGPU, LARGE, 1), (OWN_CLASS, LARGE, 1)],
     'compute-3': [(VGPU, SMALL, 1), (VGPU, LARGE, 1)],
 }
+# The computes report the cards from their start on.
+CLOUD = clouds.Kind('cards', tuple(CARDS))
 ONE = {f'resources:{VGPU}': '1'}
 ONE_SMALL = {f'resources_v:{VGPU}': '1', f'trait_v:{SMALL}': 'required'}
 ONE_LARGE = {f'resources_v:{VGPU}': '1', f'trait_v:{LARGE}': 'required'}
@@ -33,11 +42,6 @@ TWO = {
     f'resources1:{VGPU}': '1', f'resources2:{VGPU}': '1',
     'group_policy': 'none',
 }
-
-
-@pytest.fixture(scope='module')
-def hostnames():
-    return tuple(CARDS)
 
 
 @pytest.fixture(scope='module', autouse=True)
@@ -99,17 +103,10 @@ class Site:
         id_ = self._flavor(extra_specs)
         self.manager.flavors.sync()
         now = int(time.time())
-        lease = self.manager.leases.create({
-            'name': 'lease', 'project_id': OWNER, 'user_id': 'user',
-            'start': now + start, 'end': now + start + 600,
-            'before_end': None,
-            'reservations': [{
-                'resource_type': 'flavor:instance', 'flavor_id': id_,
-                'amount': amount,
-                'resource_properties':
-                    f'["==", "$hypervisor_hostname", "{host}"]',
-            }],
-        })
+        lease = book(
+            self.manager, now + start, now + start + 600,
+            slots_of(id_, amount, **on(host)),
+        )
         self.look()
         return lease
 
@@ -156,23 +153,6 @@ class Site:
         )
         return demo_cloud.host_of(server)
 
-    def evacuate(self, server):
-        """Evacuate a server; return its host afterwards, and its status."""
-        self.cloud.api.post_server_action(server['id'], {'evacuate': {}})
-        self.cloud.settled(server, 'ACTIVE', 'SHUTOFF')
-
-        def done():
-            migrations = self.cloud.api.api_get('/os-migrations').body
-            return all(
-                m['status'] in ('done', 'error')
-                for m in migrations['migrations']
-                if m['instance_uuid'] == server['id']
-            )
-
-        self._wait_for('evacuation', done)
-        server = self.cloud.show(server)
-        return demo_cloud.host_of(server), server['status']
-
 
 class TestCards:
     def test_a_type_that_is_exhausted_on_one_card_is_free_on_another(
@@ -201,13 +181,28 @@ class TestCards:
         assert site.boot(ONE_LARGE, host='compute-3')
         assert site.boot(ONE_SMALL, host='compute-3') is None
 
-    def test_two_virtual_gpus_of_two_cards(self, site, started):
+    @pytest.mark.row('F94')
+    def test_two_virtual_gpus_from_create_to_end(self, site, started, ended):
+        [host] = site.manager.ledger.hosts([site.cloud.hosts['compute-1']])
+        assert host.inventory[VGPU] == Inventory(3)
+        assert host.providers == (
+            Providers(1, (SMALL,), {VGPU: Units(1, 1, 1, 1)}),
+            Providers(1, (SMALL,), {VGPU: Units(2, 1, 2, 1)}),
+        )
         assert site.boot(ONE_SMALL, host='compute-1')
         lease = site.reserve('compute-1', 1, TWO)
         assert site.boot(ONE, host='compute-1') is None
+        # A server that leaves before the window may have what is reserved.
+        short = site.boot(TWO, {'lifetime': '2m'}, host='compute-1')
+        assert short
+        site.cloud.delete(short)
+        site.look()
         started(lease)
         site.look()
-        assert site.draw(lease)
+        assert [site.draw(lease) for _ in range(2)] == [True, False]
+        ended(lease)
+        site.look()
+        assert site.boot(TWO, host='compute-1')
 
 
 class TestMoves:
@@ -227,11 +222,7 @@ class TestMoves:
         three = TWO | {f'resources3:{VGPU}': '1'}
         assert site.resize(server, three) is None
         assert site.resize(server, TWO) == 'compute-1'
-
-    def test_a_resize_leaves_the_old_device_to_others(
-        self, site, server, booked
-    ):
-        assert site.resize(server, TWO) == 'compute-1'
+        # The old device is left to others.
         site.look()
         assert site.boot(ONE, host='compute-1') is None
         assert site.boot(ONE, host='compute-2')
@@ -257,12 +248,14 @@ class TestMoves:
         site.cloud.start_compute('compute-2')
 
     def test_evacuation(self, site, server, booked, failed):
-        assert site.evacuate(server) == ('compute-1', 'SHUTOFF')
+        server = site.cloud.evacuate(server)
+        assert demo_cloud.host_of(server) == 'compute-1'
+        assert server['status'] == 'SHUTOFF'
 
 
 class TestVacating:
     def test_only_preemptible_servers_with_the_devices_yield(
-        self, site, wait_for
+        self, site, wait_for, started
     ):
         preemptible = {'blazar:preemptible': 'true'}
         plain = site.boot(preemptible, host='compute-1')
@@ -280,10 +273,7 @@ class TestVacating:
         assert not any(
             'blazar_vacate_at' in s['metadata'] for s in site.cloud.servers()
         )
-        wait_for(
-            'lease ACTIVE',
-            lambda: site.manager.ledger.lease(lease.id).status == 'ACTIVE',
-        )
+        started(lease)
         site.look()
         assert not site.manager.ledger.lease(lease.id).degraded
         assert site.draw(lease) and site.draw(lease)
