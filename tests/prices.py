@@ -29,7 +29,7 @@ SOURCES = {'.py', '.pyi', '.js', '.css', '.html'}
 # included.
 BUDGETS = {
     'kernel': (25_800, 0),
-    'core': (53_450, 85_050),
+    'core': (53_450, 84_550),
     'blazar': (3_050, 2_200),
     'calendar': (450, 400),
     'floating_ip': (1_700, 3_000),
@@ -46,7 +46,7 @@ BUDGETS = {
     'simulate': (3_300, 1_600),
     'timeline': (1_050, 850),
     'client': (3_100, 2_750),
-    'all': (82_800, 110_950),
+    'all': (82_800, 110_450),
 }
 # The most options of the core, those of keystoneauth apart.
 MAX_OPTIONS = 80
