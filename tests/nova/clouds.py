@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The clouds of the tests: modules that need the same cloud share it.
 
-There is one cloud at a time in a process. It runs until a test needs another
+There is one cloud at a time in a process. It runs until a module needs another
 cloud, or none.
 """
 

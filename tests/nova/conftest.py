@@ -344,9 +344,13 @@ def pytest_collection_modifyitems(items):
 
 
 @pytest.hookimpl(trylast=True)
-def pytest_runtest_teardown(nextitem):
-    """Stop the cloud if the next test needs another one, or none."""
-    clouds.stop_unless(nextitem and clouds.kind_for(nextitem))
+def pytest_runtest_teardown(item, nextitem):
+    """Stop the cloud if the next module needs another one, or none.
+
+    Fixtures of a module have the cloud until the end of the module.
+    """
+    if nextitem is None or nextitem.module is not item.module:
+        clouds.stop_unless(nextitem and clouds.kind_for(nextitem))
 
 
 def pytest_sessionfinish():
