@@ -46,7 +46,7 @@ MIN_FAILED, MAX_FAILED, MAX_LOOKED = 20, 100, 200_000
 # The number of hosts whose costs are determined together, and at most.
 WEIGHED, MAX_WEIGHED = 100, 1000
 # The number of instances with new paths after which one commit has enough.
-ENOUGH = 5
+ENOUGH = 4
 
 
 class TooManyDisplaced(Exception):

@@ -80,7 +80,7 @@ _TABLES = sa.text('SELECT version_num FROM alembic_version')
 PURGE_SLICE = 50
 # The most works that a dry run does first, and the number of hosts that these
 # works may look at: each looks at all hosts.
-MAX_FIRST, MAX_FIRST_HOSTS = 4, 10_000
+MAX_FIRST, MAX_FIRST_HOSTS = 3, 5_000
 
 
 class Ledger(reader.Reader):
@@ -621,7 +621,7 @@ def _try_undone(
     before is limited, and the limit is lower in a larger cloud.
     """
     hosts = len(attempt.replica.hosts)
-    most_first = max(1, min(MAX_FIRST, MAX_FIRST_HOSTS // (hosts or 1)))
+    most_first = min(MAX_FIRST, MAX_FIRST_HOSTS // (hosts or 1))
     first: list[CommitFirst] = []
     while True:
         try:
