@@ -130,6 +130,15 @@ class Lease:
         ]
 
     @property
+    def deleting(self) -> list[str]:
+        """The ids of the reservations that delete their servers at the end."""
+        return [] if self.is_lifetime else [
+            each.id
+            for each in self.reservations
+            if each.on_end == reservation.DELETE
+        ]
+
+    @property
     def is_idle(self) -> bool:
         """Whether no event is being done, except for vacating the hosts.
 

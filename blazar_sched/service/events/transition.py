@@ -416,10 +416,13 @@ def _order(event: Event) -> tuple[int, int]:
 def _release_servers(tx: Tx, lease: Lease, now: int) -> None:
     """Make the servers of a lease that is over count for themselves."""
     tx.release_instances(lease.keeping)
-    all_ = [reservation.id for reservation in lease.reservations]
-    # The other servers have left their hosts, even if no look at Nova has
-    # recorded that yet.
-    tx.release_instances(all_, now)
+    # Nova has none of these servers any more, even if no look at Nova has
+    # recorded that yet: their hosts are free.
+    tx.delete_instances([
+        each.uuid for each in tx.claiming(lease.deleting)
+    ])
+    # A server in ERROR, which Nova does not shelve, is still on its host.
+    tx.release_instances([each.id for each in lease.reservations], now)
 
 
 def _set_reservations(tx: Tx, lease: Lease, status: str, now: int) -> None:

@@ -22,18 +22,16 @@ def sync(world):
     return records(world)
 
 
-def opened(world, *reservations, **values):
-    lease = world.create(*reservations, start='now', **values)
-    world.run()
-    return lease
-
-
 def own(world, lease, node='a', **values):
     """Boot a server that names a lease's first reservation."""
     return world.add_server(
         node, 'project', reservation_id=lease.reservations[0].id,
         created=world.now, **values,
     )
+
+
+def at(name):
+    return f'["==", "$hypervisor_hostname", "{name}"]'
 
 
 @pytest.fixture
@@ -49,12 +47,13 @@ def kept(request, whole, slots):
     return slots(2, 4, on_end='keep')
 
 
+@pytest.mark.row('F60')
 class TestKept:
     @pytest.mark.parametrize('looked', [True, False])
     def test_stay_and_degrade_the_next_lease(
         self, world, whole, host, kept, looked
     ):
-        one = opened(world, kept, end=1000)
+        one = world.start_lease(kept, end=1000)
         two = world.create(whole(), start=1000, end=2000, project_id='other')
         servers = [own(world, one, vcpus=4) for _ in range(2)]
         sync(world)
@@ -70,11 +69,11 @@ class TestKept:
         world.check()
 
     def test_count_from_the_commit_on(self, world, whole, host, kept):
-        lease = opened(world, kept, end=86400)
+        lease = world.start_lease(kept, end=86400)
         own(world, lease, vcpus=4)
         sync(world)
         world.run(100)
-        world.leases.update(lease.id, None, {'end': 'now'})
+        world.update_lease(lease, end='now')
         world.run(1)
         assert world.lease(lease).status == 'TERMINATED'
         world.refuse(whole(), start='now', end=7200)
@@ -82,7 +81,7 @@ class TestKept:
     def test_kept_servers_count_however_long_the_end_takes(
         self, world, whole, host, kept
     ):
-        lease = opened(world, kept, end=1000)
+        lease = world.start_lease(kept, end=1000)
         own(world, lease, vcpus=4)
         sync(world)
         world.nova.failures, world.nova.refuses = 10**6, True
@@ -93,7 +92,7 @@ class TestKept:
 
     def test_count_once_the_lease_is_deleted(self, world, whole, host, kept):
         """This holds also beyond the former end of the lease."""
-        lease = opened(world, kept, end=3600)
+        lease = world.start_lease(kept, end=3600)
         server = own(world, lease, vcpus=4)
         sync(world)
         world.leases.delete(lease.id, None)
@@ -106,34 +105,30 @@ class TestKept:
     ):
         """Nova is away, so that the end takes long."""
         world.add_host('b')
-        lease = opened(world, whole(on_end='keep'), slots(1), end=86400)
+        lease = world.start_lease(whole(on_end='keep'), slots(1), end=86400)
         one = lease.reservations[0]
         [held] = [h for id_, h, *_ in world.held(lease) if id_ == one.id]
-        server = own(
-            world, lease, world.ledger.host(held).hypervisor_hostname, vcpus=4
-        )
+        server = own(world, lease, world.names()[held], vcpus=4)
         sync(world)
         world.run(100)
         world.nova.failures, world.nova.refuses = 10**6, True
-        change = {'id': one.id, 'remove': True}
-        world.leases.update(lease.id, None, {'reservations': [change]})
+        world.change_reservation(lease, remove=True)
         assert records(world)[server.uuid].claim is None
         world.refuse(whole(), start=10, end=7200)
         world.check()
 
     def test_count_once_the_reservation_is_removed(self, world, slots, host):
-        lease = opened(world, slots(1, 2, on_end='keep'), slots(1, 2))
+        lease = world.start_lease(slots(1, 2, on_end='keep'), slots(1, 2))
         server = own(world, lease)
         sync(world)
-        change = {'id': lease.reservations[0].id, 'remove': True}
-        world.leases.update(lease.id, None, {'reservations': [change]})
+        world.change_reservation(lease, remove=True)
         world.run()
         record = records(world)[server.uuid]
         assert (record.claim, record.reservation_id) == (None, None)
         assert record.end == window.FOREVER
 
     def test_kept_servers_have_their_declared_end(self, world, host, kept):
-        lease = opened(world, kept, end=1000)
+        lease = world.start_lease(kept, end=1000)
         server = own(world, lease, end=world.now + 5000)
         early = own(world, lease, end=world.now + 500)
         seen = sync(world)
@@ -147,12 +142,11 @@ class TestKept:
         assert lifetime.end == server.end
 
     def test_last_on_end_of_the_reservation_decides(self, world, slots, host):
-        lease = opened(world, slots(1, 2), end=1000)
+        lease = world.start_lease(slots(1, 2), end=1000)
         server = own(world, lease)
         assert sync(world)[server.uuid].end == lease.end
         for on_end, end in (('keep', window.FOREVER), ('delete', lease.end)):
-            change = {'id': lease.reservations[0].id, 'on_end': on_end}
-            world.leases.update(lease.id, None, {'reservations': [change]})
+            world.change_reservation(lease, on_end=on_end)
             world.run()
             assert records(world)[server.uuid].end == end
 
@@ -160,7 +154,7 @@ class TestKept:
         self, world, slots, host
     ):
         """A hint that names a past reservation has no effect."""
-        lease = opened(world, slots(1, 2, on_end='shelve'), end=1000)
+        lease = world.start_lease(slots(1, 2, on_end='shelve'), end=1000)
         server = own(world, lease)
         sync(world)
         world.run(1000)
@@ -173,14 +167,53 @@ class TestKept:
         assert server.uuid in world.nova.stored
 
 
+def by_end(world, lease):
+    world.update_lease(lease, end='now')
+
+
+def by_deletion(world, lease):
+    world.leases.delete(lease.id, None)
+
+
+def by_removal(world, lease):
+    world.change_reservation(lease, remove=True)
+
+
+@pytest.mark.parametrize('over', [by_end, by_deletion, by_removal])
+@pytest.mark.parametrize('asked', ['whole', 'slots'])
+def test_hosts_of_deleted_servers_are_free_before_the_next_look_at_nova(
+    world, whole, slots, host, over, asked
+):
+    world.add_host('b')
+    mine = whole() if asked == 'whole' else slots(2, 4)
+    lease = world.start_lease(
+        {**mine, 'resource_properties': at('a')},
+        slots(1, 2, resource_properties=at('b')), end=86400,
+    )
+    server = own(world, lease, vcpus=4)
+    sync(world)
+    world.run(100)
+
+    over(world, lease)
+    for _ in range(2):
+        world.run(1)
+
+    assert server.uuid not in world.nova.stored
+    world.create(
+        whole(resource_properties=at('a')), start='now', end=7200,
+        project_id='other',
+    )
+    world.check()
+
+
 class TestProlonged:
     def test_the_servers_end_with_it(self, world, slots, host):
-        lease = opened(world, slots(2, 2), end=1000)
+        lease = world.start_lease(slots(2, 2), end=1000)
         for _ in range(2):
             own(world, lease, vcpus=2)
         sync(world)
         world.run(995)
-        world.leases.update(lease.id, None, {'end': world.now + 86400})
+        world.update_lease(lease, end=world.now + 86400)
         assert {r.end for r in records(world).values()} == {world.now + 86400}
         world.run(6)
         # Half of the host is reserved, and used by the reservation's project.
@@ -190,23 +223,19 @@ class TestProlonged:
     def test_servers_of_a_shortened_lease_end_with_it(
         self, world, slots, host
     ):
-        lease = opened(world, slots(1, 2), end=1000)
+        lease = world.start_lease(slots(1, 2), end=1000)
         server = own(world, lease)
         sync(world)
-        world.leases.update(lease.id, None, {'end': world.now + 500})
+        world.update_lease(lease, end=world.now + 500)
         assert records(world)[server.uuid].end == world.now + 500
 
     def test_servers_on_a_host_that_the_lease_has_left_are_prolonged(
         self, world, whole, slots
     ):
-        for name in 'ab':
-            world.add_host(name)
-        lease = opened(world, slots(1, 2), end=1000)
+        world.add_hosts('a', 'b')
+        lease = world.start_lease(slots(1, 2), end=1000)
         [(_, held, _)] = world.held(lease)
-        name = next(
-            h.hypervisor_hostname for h in world.ledger.hosts()
-            if h.uuid == held
-        )
+        name = world.names()[held]
         server = own(world, lease, name, vcpus=2)
         sync(world)
         world.fail(name)
@@ -218,15 +247,11 @@ class TestProlonged:
         assert record.reservation_id is None
         assert record.claim == lease.reservations[0].id
         two = world.create(
-            whole(
-                resource_properties=(
-                    f'["==", "$hypervisor_hostname", "{name}"]'
-                )
-            ),
+            whole(resource_properties=at(name)),
             start=1000, end=2000, project_id='other',
         )
         world.run(995)
-        world.leases.update(lease.id, None, {'end': world.now + 86400})
+        world.update_lease(lease, end=world.now + 86400)
         world.run(5)
         assert server.uuid in world.nova.stored
         assert world.lease(two).degraded
@@ -243,7 +268,7 @@ class TestEndedLate:
         assert world.lease(lease).status == 'ERROR'
 
     def test_server_created_after_the_window_stays(self, world, whole, host):
-        lease = opened(world, whole(), end=1000)
+        lease = world.start_lease(whole(), end=1000)
         mine = world.add_server('a', 'project', created=world.now)
         world.clock.now += 999
         world.nova.failures, world.nova.refuses = 10**6, True
@@ -258,9 +283,9 @@ class TestEndedLate:
 
     def test_server_of_another_reservation_stays(self, world, whole, host):
         """A lease in ERROR is deleted long after its end."""
-        one = opened(world, whole(), end=1000)
+        one = world.start_lease(whole(), end=1000)
         self.give_up(world, one)
-        two = opened(world, whole(magnetic=True), end=100000)
+        two = world.start_lease(whole(magnetic=True), end=100000)
         # The server was created before the end of the first lease, and moved
         # here since.
         mine = world.add_server('a', 'project', created=one.end - 1)
@@ -273,7 +298,7 @@ class TestEndedLate:
         self, world, whole, slots, host
     ):
         """This is done also by the next lease, whose start clears the host."""
-        one = opened(world, slots(1, 2, on_end='shelve'), end=1000)
+        one = world.start_lease(slots(1, 2, on_end='shelve'), end=1000)
         two = world.create(whole(), start=3000, end=4000, project_id='other')
         server = own(world, one)
         sync(world)
@@ -285,11 +310,10 @@ class TestEndedLate:
 
 class TestMagnetic:
     def test_servers_are_copied_before_the_end(self, world, whole, host):
-        lease = world.create(
-            whole(before_end='snapshot', magnetic=True), start='now', end=7200,
+        lease = world.start_lease(
+            whole(before_end='snapshot', magnetic=True), end=7200,
             before_end=world.now + 3600,
         )
-        world.run()
         server = world.add_server('a', 'project', name='mine')
         assert sync(world)[server.uuid].claim == lease.reservations[0].id
         world.run(3600)
@@ -303,17 +327,14 @@ class TestMagnetic:
         self, world, whole, host, on_end
     ):
         """Servers of other projects must name the reservation."""
-        lease = opened(
-            world,
+        lease = world.start_lease(
             whole(magnetic=True, projects=['victim'], on_end=on_end,
                   before_end='snapshot'),
             end=1000, before_end=world.now + 500,
         )
         id_ = lease.reservations[0].id
         theirs = world.add_server('a', 'victim', created=world.now)
-        guest = world.add_server(
-            'a', 'victim', created=world.now, reservation_id=id_
-        )
+        guest = world.add_own_server(lease, 'a', 'victim', created=world.now)
         seen = sync(world)
         assert seen[theirs.uuid].claim is None
         assert seen[guest.uuid].claim == id_
@@ -325,30 +346,17 @@ class TestMagnetic:
         assert world.nova.stored[theirs.uuid] == theirs
         assert world.nova.asked.keys() == {guest.uuid}
 
-    def test_server_created_before_the_window_is_not_drawn(
-        self, world, whole, host
-    ):
-        """The server was in the way when the window opened."""
-        lease = world.create(whole(magnetic=True), start=100, end=1000)
-        mine = world.add_server('a', 'project', created=world.now)
-        sync(world)
-        world.run(100)
-        assert world.lease(lease).degraded
-        assert sync(world)[mine.uuid].claim is None
-        world.run(900)
-        world.run(1)
-        assert world.lease(lease).status == 'TERMINATED'
-        assert mine.uuid in world.nova.stored
-
 
 class TestLateRecord:
     """No manager polls the servers before the window opens."""
 
+    @pytest.mark.parametrize('magnetic', [True, False])
     @pytest.mark.parametrize('looked', [True, False])
     def test_server_created_before_the_window_is_not_ended(
-        self, world, whole, host, looked
+        self, world, whole, host, looked, magnetic
     ):
-        lease = world.create(whole(), start=100, end=1000)
+        """The server was in the way when the window opened."""
+        lease = world.create(whole(magnetic=magnetic), start=100, end=1000)
         mine = world.add_server('a', 'project', created=world.now)
         world.run(100)
         assert world.lease(lease).degraded
@@ -374,13 +382,11 @@ class TestLateRecord:
 
     def test_server_on_an_added_host_is_not_ended(self, world, whole, host):
         world.add_host('b')
-        lease = opened(world, whole(), end=1000)
-        [(_, first, *_)] = world.held(lease)
-        held = world.ledger.host(first).hypervisor_hostname
-        other = 'b' if held == 'a' else 'a'
+        lease = world.start_lease(whole(), end=1000)
+        [(_, held, _)] = world.held(lease)
+        other = 'b' if world.names()[held] == 'a' else 'a'
         mine = world.add_server(other, 'project', created=world.now - 1)
-        change = {'id': lease.reservations[0].id, 'min': 2, 'max': 2}
-        world.leases.update(lease.id, None, {'reservations': [change]})
+        world.change_reservation(lease, min=2, max=2)
         world.run()
         assert world.lease(lease).degraded
         world.run(1000)
@@ -389,7 +395,7 @@ class TestLateRecord:
         assert mine.uuid in world.nova.stored
 
     def test_server_created_in_the_window_is_ended(self, world, whole, host):
-        lease = opened(world, whole(), end=1000)
+        lease = world.start_lease(whole(), end=1000)
         moved = world.add_server('a', 'project', created=world.now - 1)
         world.run(1000)
         world.run(1)
@@ -403,9 +409,9 @@ class TestLateRecord:
     ):
         """Nova is away at the end; the server was created in the window."""
         world.add_host('b')
-        lease = opened(world, whole(), end=1000)
+        lease = world.start_lease(whole(), end=1000)
         [(_, held, *_)] = world.held(lease)
-        node = world.ledger.host(held).hypervisor_hostname
+        node = world.names()[held]
         elsewhere = 'b' if node == 'a' else 'a'
         server = world.add_server(elsewhere, 'project', created=world.now)
         sync(world)
@@ -436,7 +442,7 @@ class TestDeleted:
                 world.leases.delete(lease.id, None)
             else:
                 change = {'id': reservation.id, 'remove': True}
-                world.leases.update(lease.id, None, {'reservations': [change]})
+                world.update_lease(lease, reservations=[change])
             world.run(5)
             world.nova.failures, world.nova.refuses = 0, False
 
@@ -447,10 +453,10 @@ class TestDeleted:
         self, world, whole, slots, host, delete, removed
     ):
         world.add_host('b')
-        lease = opened(world, whole(), slots(1), end=1000)
+        lease = world.start_lease(whole(), slots(1), end=1000)
         one = lease.reservations[0]
         [node] = [
-            world.ledger.host(h).hypervisor_hostname
+            world.names()[h]
             for id_, h, *_ in world.held(lease) if id_ == one.id
         ]
         world.run(100)
@@ -485,7 +491,7 @@ class TestAsked:
     def test_once_for_all_reservations_of_a_lease(
         self, world, slots, host, asked
     ):
-        lease = opened(world, *(slots(1, 1) for _ in range(4)))
+        lease = world.start_lease(*(slots(1, 1) for _ in range(4)))
         asked.clear()
         world.run(200)
         assert world.lease(lease).status == 'TERMINATED'
@@ -497,10 +503,8 @@ class TestAsked:
         """Any user may have invented the ids of such projects."""
         many = [f'nobody-{n}' for n in range(49)]
         shared = slots(2, 1, projects=['friend', *many])
-        lease = opened(world, shared, shared)
-        friend = world.add_server(
-            'a', 'friend', reservation_id=lease.reservations[0].id
-        )
+        lease = world.start_lease(shared, shared)
+        friend = world.add_own_server(lease, 'a', 'friend')
         sync(world)
         asked.clear()
         world.run(200)
@@ -513,7 +517,7 @@ class TestAsked:
     def test_servers_are_queried_anew_in_each_try(
         self, world, slots, host, asked
     ):
-        lease = opened(world, slots(1, 1))
+        lease = world.start_lease(slots(1, 1))
         own(world, lease)
         world.nova.slowness = 1
         asked.clear()
@@ -527,12 +531,11 @@ def test_servers_of_a_former_shared_project_still_draw_on_the_reservation(
     world, slots, host
 ):
     """They draw until its end, as servers of the other projects do."""
-    lease = opened(world, slots(2, 2, projects=['friend']))
+    lease = world.start_lease(slots(2, 2, projects=['friend']))
     id_ = lease.reservations[0].id
-    friend = world.add_server('a', 'friend', reservation_id=id_)
+    friend = world.add_own_server(lease, 'a', 'friend')
     assert sync(world)[friend.uuid].reservation_id == id_
-    change = {'id': id_, 'projects': []}
-    world.leases.update(lease.id, None, {'reservations': [change]})
+    world.change_reservation(lease, projects=[])
     world.run()
     assert sync(world)[friend.uuid].reservation_id == id_
 
@@ -544,7 +547,7 @@ def test_a_server_without_a_record_keeps_its_window_too(
     world.nova.set_server_metadata = lambda server, metadata: None
     world.nova.migrate_server = lambda server: False
     conf.set_override('vacate_lead_time', 600, 'manager')
-    one = opened(world, whole(on_end='shelve'), end=1000)
+    one = world.start_lease(whole(on_end='shelve'), end=1000)
     two = world.create(whole(), start=1000, end=2000, project_id='other')
     assert two.vacate is not None
     mine = world.add_server('a', 'project', created=world.now)
@@ -565,7 +568,7 @@ def test_a_server_is_not_deleted_while_an_image_of_it_is_made(
         'whole': request.getfixturevalue('whole')(),
         'slots': request.getfixturevalue('slots')(2, 4),
     }[asked]
-    lease = opened(world, reservation, end=100)
+    lease = world.start_lease(reservation, end=100)
     copied = own(world, lease, task='image_uploading')
     other = own(world, lease)
 
