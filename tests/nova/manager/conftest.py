@@ -49,7 +49,8 @@ def manager(cloud, nova, placement, conf):
     manager = Manager(conf, nova, placement)
     manager.ledger.upgrade()
     manager.start()
-    yield manager
+    with cloud.restoring():
+        yield manager
     manager.stop()
     cloud.delete(*cloud.servers())
     # The next test has another ledger, and finds nothing of these leases.

@@ -129,7 +129,6 @@ class TestInstances:
             held = placement_api.get(f'/allocations/{server["id"]}').json()
             assert held['allocations'] == {}
         assert not lease(hosts(2)).degraded
-        cloud.configure('DEFAULT', reclaim_instance_interval=0)
 
     @pytest.mark.row('F65')
     def test_active_slots_grow(
@@ -229,6 +228,7 @@ class TestInstances:
         with pytest.raises(exception.LeaseNotFound):
             manager.ledger.lease(mine.id)
 
+    @pytest.mark.row('F83')
     def test_a_project_that_it_is_shared_with_uses_it(
         self, manager, cloud, nova, both, lease, ended, wait_for
     ):
