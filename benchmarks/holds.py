@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Holds: how long a request or a loop keeps all other commits waiting.
 
+A hold is a transaction that has the lock on the ledger's row, or a look at the
+replica, for which the commits of the same manager wait.
+
 Each route has its largest legal request here, and each loop of a manager has
 the most work that a step can have; a test compares the list with the routes
 and the loops. There are as many hosts as active leases, each with a lease of
@@ -43,6 +46,7 @@ from blazar_sched.parts.notify import models as webhook_models
 from blazar_sched.parts.notify import webhook
 from blazar_sched.parts.request.manager import LeaseRequests
 from blazar_sched.parts.series import models as series_models
+from blazar_sched.replica import state
 from blazar_sched.service.api import deploy
 from blazar_sched.service.clients import receiver
 from blazar_sched.service.clients.nova import Server
@@ -321,7 +325,7 @@ def _displacing_dry(world: World) -> None:
             'reservations': [whole_hosts(FREE_HOSTS // 2)],
         }, 'dry_run=true')
     except RuntimeError as e:
-        if 'than a dry run finds' not in str(e):
+        if 'are moved on trial' not in str(e):
             raise
 
 
@@ -659,6 +663,8 @@ def _waiting(world: World) -> None:
         world.ask('POST /v1/requests', _request(world))
     # The loop rests after the searches of the requests that were created.
     looped.of(world.manager, LeaseRequests).search_again()
+    # There is nothing to search for at the revision of the last search.
+    world.made('POST /v1/leases', small_lease())
 
 
 # The last ones change the time, and all leases.
@@ -716,25 +722,36 @@ def works() -> dict[str, Work]:
 @contextlib.contextmanager
 def _holding(seconds: list[float]) -> Iterator[None]:
     """Add the processor time of each hold of a ledger to `seconds`."""
-    real = Ledger._holding
+    real, look = Ledger._holding, Ledger._read_replica
+
+    @contextlib.contextmanager
+    def spending() -> Iterator[None]:
+        began = time.thread_time()
+        try:
+            yield
+        finally:
+            if threading.current_thread().name != QUIET:
+                seconds.append(time.thread_time() - began)
 
     @contextlib.contextmanager
     def measured(
         self: Ledger, connection: sa.Connection, step: int
     ) -> Iterator[int]:
-        with real(self, connection, step) as revision:
-            began = time.thread_time()
-            try:
-                yield revision
-            finally:
-                if threading.current_thread().name != QUIET:
-                    seconds.append(time.thread_time() - began)
+        with real(self, connection, step) as revision, spending():
+            yield revision
+
+    def looked(
+        self: Ledger, query: Callable[[state.Replica], object]
+    ) -> object:
+        return look(self, spending()(query))
 
     Ledger._holding = measured  # type: ignore[method-assign, assignment]
+    Ledger._read_replica = looked  # type: ignore[method-assign, assignment]
     try:
         yield
     finally:
         Ledger._holding = real  # type: ignore[method-assign]
+        Ledger._read_replica = look  # type: ignore[method-assign]
 
 
 def _creates(world: World, until: threading.Event) -> list[float]:

@@ -15,6 +15,7 @@ import contextlib
 import dataclasses
 import functools
 import itertools
+from types import MappingProxyType
 
 from blazar_sched.domain import exception
 from blazar_sched.domain import inventory
@@ -47,25 +48,26 @@ MIN_FAILED, MAX_FAILED, MAX_LOOKED = 20, 100, 200_000
 WEIGHED, MAX_WEIGHED = 100, 1000
 # The number of instances with new paths after which one commit has enough.
 ENOUGH = 4
+# The most instances with new paths of one trial, and the number of hosts that
+# the search for these paths may look at.
+MAX_ON_TRIAL, MAX_LOOKED_ON_TRIAL = 40, 40_000
 
 
-class TooManyDisplaced(Exception):
-    """A lease needs more hosts cleared than one commit should clear.
+class TooManyDisplaced(exception.NotEnoughHostsAvailable):
+    """A lease needs more instances displaced than should be at once.
 
-    :param hosts: the hosts that were cleared, the last ones on trial, and the
+    :ivar hosts: the hosts that were cleared, the last ones on trial, and the
         windows
     """
 
-    def __init__(self, hosts: Mapping[str, Window]) -> None:
-        super().__init__()
-        self.hosts = hosts
+    hosts: Mapping[str, Window] = MappingProxyType({})
 
 
 def place(
     replica: state.Replica, lease: Lease, window: Window, now: int,
     rules: Rules | None, attempt: Callable[[], Allocations],
     options: Options = DEFAULT_OPTIONS,
-    cleared: Mapping[str, Window] | None = None,
+    cleared: Mapping[str, Window] | None = None, enough: int | None = None,
 ) -> tuple[Allocations, list[Instance]]:
     """Place a lease; clear hosts for the lease if there is no room otherwise.
 
@@ -75,13 +77,15 @@ def place(
     :param replica: by LedgerAccounting
     :param rules: the rules of relocation; None if no instance is relocated
     :param attempt: places the lease on the replica as it is at the time
-    :param cleared: if hosts may be cleared in several commits, the hosts that
-        earlier commits have cleared, which other instances do not enter
+    :param cleared: the hosts that earlier commits have cleared for the lease,
+        which other instances do not enter
+    :param enough: the number of instances with new paths after which no more
+        hosts are cleared at once, None for any number
     :returns: the allocations, and the instances that have another path now
     :raises NotEnoughHostsAvailable: if there is no room after all; no instance
         has another path then
-    :raises TooManyDisplaced: if there is no room once ENOUGH instances have
-        new paths, and further commits may follow
+    :raises TooManyDisplaced: if there is no room once `enough` instances have
+        new paths
     """
     try:
         return attempt(), []
@@ -108,9 +112,24 @@ def place(
                 except exception.NotEnoughHostsAvailable as e:
                     refusal = e
                     lacking = _lacking(lease, refusal)
-            if more and cleared is not None and clearing.count >= ENOUGH:
-                raise TooManyDisplaced(clearing.cleared)
+            if more and enough is not None and clearing.count >= enough:
+                refused = TooManyDisplaced(
+                    'more servers would have to be moved than are moved on '
+                    'trial; the lease itself may find room',
+                    'reservations', name='NotEnoughHostsAvailable',
+                )
+                refused.hosts = clearing.cleared
+                raise refused
         raise refusal
+
+
+def most_on_trial(replica: state.Replica) -> int:
+    """Return the number of instances with new paths that a trial may have.
+
+    Commits wait for a trial as a whole.
+    """
+    affordable = MAX_LOOKED_ON_TRIAL // (len(replica.hosts) or 1)
+    return max(ENOUGH, min(MAX_ON_TRIAL, affordable))
 
 
 def clear(
@@ -131,9 +150,7 @@ def clear(
         return clearing.displaced
 
 
-def _lacking(
-    lease: Lease, refusal: exception.NotEnoughHostsAvailable
-) -> int:
+def _lacking(lease: Lease, refusal: exception.NotEnoughHostsAvailable) -> int:
     """Return after how many more hosts to try again to place a lease."""
     demand = _refused(lease, refusal).demand
     if not demand.whole:

@@ -42,6 +42,7 @@ from blazar_sched.parts.series.series import Occurrence
 from blazar_sched.parts.series.series import Recurrence
 from blazar_sched.parts.series.series import REFUSE
 from blazar_sched.parts.series.series import Series
+from blazar_sched.placing.displacement import TooManyDisplaced
 from blazar_sched.replica import record
 from blazar_sched.replica import state
 from blazar_sched.service import faults
@@ -677,6 +678,9 @@ class AllSeries(loop.Looped):
                 new = self._place(
                     self._ledger, series, each, now, project, place
                 )
+            except TooManyDisplaced:
+                # The commit of the occurrence clears hosts in several commits.
+                pass
             except left_out:
                 found.without.add(each.name)
             else:

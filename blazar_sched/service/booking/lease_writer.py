@@ -86,11 +86,15 @@ class LeaseWriter:
     @contextlib.contextmanager
     def _clearing_first(
         self, tx: PlacingTx, window: Window, now: int
-    ) -> Iterator[Mapping[str, Window]]:
+    ) -> Iterator[Mapping[str, Window] | None]:
         """Have another commit clear the hosts that were too many in a block.
 
-        Yield the hosts that earlier commits have cleared for a window.
+        Yield the hosts that earlier commits have cleared for a window, None
+        in a dry run, ahead of which no commit is made.
         """
+        if tx.first is None:
+            yield None
+            return
         try:
             yield {
                 host: cleared for each in tx.first
@@ -99,12 +103,7 @@ class LeaseWriter:
             }
         except displacement.TooManyDisplaced as e:
             raise CommitFirst(
-                functools.partial(self._clear, e.hosts, now), e.hosts,
-                exception.NotEnoughHostsAvailable(
-                    'more servers would have to be moved than a dry run '
-                    'finds a place for; the lease itself may find room',
-                    field='reservations',
-                ),
+                functools.partial(self._clear, e.hosts, now), e.hosts
             ) from e
 
     def _clear(
@@ -251,7 +250,7 @@ class LeaseWriter:
         """Return a changed lease's allocations and displaced instances.
 
         :param left: see `change`
-        :param cleared: see displacement.place
+        :param cleared: see `place`
         :raises NotEnoughHostsAvailable: if the lease finds no room
         """
         replica.advance(now)
@@ -268,7 +267,7 @@ class LeaseWriter:
 
         return displacement.place(
             replica, new, new.left(now), now, self.rules, attempt,
-            self.options, cleared,
+            self.options, cleared, _enough(replica, cleared),
         )
 
     @property
@@ -310,7 +309,7 @@ def place(
     """Return a new lease's allocations and the displaced instances.
 
     :param rules: the rules of relocation; None if no instance is relocated
-    :param cleared: see displacement.place
+    :param cleared: the hosts that earlier commits have cleared, None on trial
     :raises NotEnoughHostsAvailable: if a reservation finds no room
     """
     replica.advance(now)
@@ -319,8 +318,17 @@ def place(
         lambda: lease_placing.place(
             replica, lease, lease.window, options=options
         ),
-        options, cleared,
+        options, cleared, _enough(replica, cleared),
     )
+
+
+def _enough(
+    replica: state.Replica, cleared: Mapping[str, Window] | None
+) -> int:
+    """Return how many instances are displaced in a commit, or on trial."""
+    if cleared is None:
+        return displacement.most_on_trial(replica)
+    return displacement.ENOUGH
 
 
 def end_window(tx: PlacingTx, lease: Lease) -> None:

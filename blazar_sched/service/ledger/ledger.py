@@ -78,9 +78,6 @@ _TABLES = sa.text('SELECT version_num FROM alembic_version')
 # The reservations whose leases are deleted in one commit, for which other
 # commits wait; and the rows of another table.
 PURGE_SLICE = 50
-# The most works that a dry run does first, and the number of hosts that these
-# works may look at: each looks at all hosts.
-MAX_FIRST, MAX_FIRST_HOSTS = 3, 5_000
 
 
 class Ledger(reader.Reader):
@@ -359,7 +356,7 @@ class Ledger(reader.Reader):
         if within is None:
             return self._retry(lambda: self._dry_run(work))
         with within.undone() as attempt:
-            return _try_undone(work, attempt)
+            return _try(work, attempt)
 
     def read_replica(self, query: Callable[[state.Replica], T]) -> T:
         """Return `query(replica)` at the newest revision, without a change.
@@ -488,8 +485,8 @@ class Ledger(reader.Reader):
                 self._holding(connection, 0) as revision,
             ):
                 self._catch_up(connection, replica, revision)
-                with tx.attempt(connection, replica) as attempt:
-                    return _try_undone(work, attempt)
+                with tx.attempt(connection, replica, None) as attempt:
+                    return _try(work, attempt)
 
     def _read_replica(self, query: Callable[[state.Replica], T]) -> T:
         with self._lock:
@@ -610,25 +607,3 @@ def _try(work: Callable[[tx.PlacingTx], T], attempt: tx.PlacingTx) -> T:
     result = work(attempt)
     attempt.require_countable()
     return result
-
-
-def _try_undone(
-    work: Callable[[tx.PlacingTx], T], attempt: tx.PlacingTx
-) -> T:
-    """Return what `_try` does, with what the work needs first done before.
-
-    Other commits wait for all of it, so that the number of works that are done
-    before is limited, and the limit is lower in a larger cloud.
-    """
-    hosts = len(attempt.replica.hosts)
-    most_first = min(MAX_FIRST, MAX_FIRST_HOSTS // (hosts or 1))
-    first: list[CommitFirst] = []
-    while True:
-        try:
-            with attempt.undone(first) as within:
-                return _try(work, within)
-        except CommitFirst as e:
-            if len(first) >= most_first:
-                raise e.refusal from e
-            e.work(attempt)
-            first.append(e)

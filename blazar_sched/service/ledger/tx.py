@@ -41,22 +41,18 @@ class CommitFirst(Exception):
 
     What takes long is done in several commits in this way, so that no other
     commit waits for the whole. The work finds in `PlacingTx.first` what was
-    committed first, and has to come to an end. A dry run, which is one whole,
-    does a few of the other works and then gives up.
+    committed first, and has to come to an end.
 
     :param work: the work of the other commit
     :param done: tells the work that raises this what the other commit has done
-    :param refusal: what a dry run raises that gives up
     """
 
     def __init__(
-        self, work: Callable[['PlacingTx'], object], done: Any,
-        refusal: exception.BlazarSchedError,
+        self, work: Callable[['PlacingTx'], object], done: Any
     ) -> None:
         super().__init__()
         self.work = work
         self.done = done
-        self.refusal = refusal
 
 
 class Tx(access.Writes, reader.Reader):
@@ -130,12 +126,13 @@ class PlacingTx(Tx):
     `records` holds the records of what has really changed.
 
     :param show: applies records to the replica for this attempt
-    :param first: what was committed before at the request of this work
+    :param first: what was committed before at the request of this work, None
+        in a dry run, ahead of which nothing is committed
     """
 
     def __init__(
         self, connection: sa.Connection, replica: state.Replica,
-        show: state.Put, first: Sequence[CommitFirst] = (),
+        show: state.Put, first: Sequence[CommitFirst] | None,
     ) -> None:
         super().__init__(connection)
         self.first = first
@@ -187,13 +184,11 @@ class PlacingTx(Tx):
                 self._replica.check(self.records)
 
     @contextlib.contextmanager
-    def undone(
-        self, first: Sequence[CommitFirst] = ()
-    ) -> Iterator['PlacingTx']:
+    def undone(self) -> Iterator['PlacingTx']:
         """Yield a transaction within this one, whose writes are undone."""
         with (
             self._connection.begin_nested() as savepoint,
-            attempt(self._connection, self.replica, first) as within,
+            attempt(self._connection, self.replica, None) as within,
         ):
             yield within
             savepoint.rollback()
@@ -205,7 +200,7 @@ class PlacingTx(Tx):
 @contextlib.contextmanager
 def attempt(
     connection: sa.Connection, replica: state.Replica,
-    first: Sequence[CommitFirst] = (),
+    first: Sequence[CommitFirst] | None,
 ) -> Iterator[PlacingTx]:
     """Yield an attempt at a commit; the replica lacks its writes afterwards.
 

@@ -15,6 +15,7 @@ import functools
 from oslo_config import cfg
 
 from blazar_sched.domain.lease import Lease
+from blazar_sched.placing import lease_placing
 from blazar_sched.placing import leavable
 from blazar_sched.placing import overload
 from blazar_sched.placing.leavable import Leavable
@@ -91,6 +92,9 @@ class LeavableHosts(loop.Looped):
             if rules is not None and replanning.is_movable(each, now)
             and each.start > now + rules.lead
         ]
+        # Matching takes long: commits wait for the looks at the replica below.
+        for lease in movable:
+            lease_placing.match(self._ledger.replica, lease, options)
         search, self._searched, known = self._ledger.read_replica(
             lambda replica: (
                 leavable.Search(replica, movable, options), replica.revision,

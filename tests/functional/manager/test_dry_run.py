@@ -300,7 +300,7 @@ def walk_of():
     return CloudWithApi, Walk
 
 
-@pytest.mark.row('F35')
+@pytest.mark.row('F35', 'F36')
 @pytest.mark.parametrize('seed', seeds(5))
 def test_dry_run_is_answered_as_the_request_right_after_and_changes_nothing(
     conf, world, walk_of, seed

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Relocation by whole managers, with Nova and time in memory."""
 
+import functools
+
 import pytest
 
 from blazar_sched.domain import exception
 from blazar_sched.placing import displacement
-from blazar_sched.service.ledger import ledger
+from blazar_sched.service.booking.search import first_window
 from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.upkeep.relocation import PAUSE
 from tests.functional.manager.conftest import hosts
@@ -78,14 +80,14 @@ def test_the_path_of_a_server_ends_when_its_own_lease_does(world):
     path = world.ledger.instance(server.uuid).path
     assert path[-1].end == end
 
-    world.leases.update(own.id, None, {'end': end - NOTICE})
+    world.update_lease(own, end=end - NOTICE)
 
     shorter = world.ledger.instance(server.uuid).path
     assert shorter[-1].end == end - NOTICE
     assert shorter[:-1] == path[:-1]
 
     world.leases.delete(lease.id, None)
-    world.leases.update(own.id, None, {'end': end + NOTICE})
+    world.update_lease(own, end=end + NOTICE)
 
     assert world.ledger.instance(server.uuid).path == ()
 
@@ -109,11 +111,8 @@ class Commits:
 
 def book(world, count=3, manager=None, **more):
     """Book whole hosts by a manager, by that of the world by default."""
-    return (manager or world.manager).leases.create({
-        'name': 'large', 'project_id': 'project', 'user_id': 'user',
-        'before_end': None, 'start': world.now + NOTICE,
-        'end': world.now + 2 * NOTICE, 'reservations': [hosts(count, count)],
-    }, **more)
+    values = world.values(hosts(count, count), start=NOTICE, end=2 * NOTICE)
+    return (manager or world.manager).leases.create(values, **more)
 
 
 @pytest.fixture
@@ -171,23 +170,36 @@ def test_a_dry_run_of_a_large_lease_changes_nothing(world, commits):
 def test_a_dry_run_gives_up_where_too_many_servers_would_move(
     world, commits, monkeypatch
 ):
-    monkeypatch.setattr(ledger, 'MAX_FIRST', 1)
+    monkeypatch.setattr(displacement, 'MAX_ON_TRIAL', 2)
     with pytest.raises(
-        exception.NotEnoughHostsAvailable, match='than a dry run finds'
-    ):
+        exception.NotEnoughHostsAvailable, match='are moved on trial'
+    ) as refusal:
         book(world, dry_run=True)
+    assert exception.reason(refusal.value) == str(refusal.value)
     assert not any(each.path for each in world.ledger.instances())
     book(world, 2, dry_run=True)
     # The lease itself is booked in as many commits as it takes.
     book(world)
 
 
+def test_a_search_moves_few_servers_on_trial(world, commits, monkeypatch):
+    """Commits wait for a trial, so that no search tries a large one."""
+    lease = book(world, dry_run=True)
+    search = functools.partial(
+        first_window, world.manager.bookings.writer, lease,
+        (lease.start, lease.start), world.now,
+    )
+    assert world.manager.search.result(search) == lease.window
+    monkeypatch.setattr(displacement, 'MAX_ON_TRIAL', 1)
+    assert world.manager.search.result(search) is None
+
+
 def test_a_lease_grows_in_several_commits(world, commits):
     lease = book(world, 1)
     [reservation] = lease.reservations
-    world.leases.update(lease.id, None, {
-        'reservations': [{'id': reservation.id, 'min': 3, 'max': 3}],
-    })
+    world.update_lease(
+        lease, reservations=[{'id': reservation.id, 'min': 3, 'max': 3}],
+    )
     world.check_promises()
     assert len(world.ledger.allocations(None, lease.id)) == 3
 

@@ -9,7 +9,6 @@ import dataclasses
 import itertools
 import threading
 
-from oslo_messaging.notify import _impl_test
 import pytest
 
 from blazar_sched.domain import exception
@@ -39,24 +38,24 @@ LONG = 100 * NOTICE
 
 @pytest.fixture
 def world(conf):
-    _impl_test.reset()
-    conf.set_override('driver', ['test'], 'oslo_messaging_notifications')
     world = RelocatingManager(conf)
     yield world
     world.ledger.close()
-    _impl_test.reset()
 
 
-def unplanned(world):
-    """Return the servers that were reported as unplanned since the last call.
-    """
-    world.manager.notifier.step()
-    messages = [message for _, message, *_ in _impl_test.NOTIFICATIONS]
-    _impl_test.reset()
-    return [
-        m['payload']['instance_id'] for m in messages
-        if m['event_type'] == 'instance.unplanned'
-    ]
+@pytest.fixture
+def unplanned(told):
+    """unplanned() -> the servers that were reported since the last call."""
+
+    def unplanned():
+        found = [
+            payload['instance_id'] for event_type, payload in told
+            if event_type == 'instance.unplanned'
+        ]
+        told.clear()
+        return found
+
+    return unplanned
 
 
 def arrive(world, node, vcpus=VCPUS):
@@ -162,14 +161,14 @@ def same_room(world):
 
 
 def test_two_that_were_let_pass_by_the_same_place_get_two_places(
-    world, look_at_once, same_room
+    world, look_at_once, same_room, unplanned
 ):
     decided, servers = same_room
     look_at_once(*servers)
     world.look()
     world.check_promises()
     assert len({world.path(server)[-1] for server in servers}) == 2
-    assert unplanned(world) == []
+    assert unplanned() == []
 
 
 def test_the_decision_alone_would_promise_the_place_twice(
@@ -183,7 +182,7 @@ def test_the_decision_alone_would_promise_the_place_twice(
 
 
 def test_server_whose_only_place_is_taken_is_reported_and_keeps_its_host(
-    world, look_at_once
+    world, look_at_once, unplanned
 ):
     world.reserve('a', 'b')
     world.reserve('d', start=10, end=LONG)
@@ -191,9 +190,9 @@ def test_server_whose_only_place_is_taken_is_reported_and_keeps_its_host(
     look_at_once(one, other)
     world.look()
     by_path = {bool(world.path(each)): each for each in (one, other)}
-    assert unplanned(world) == [by_path[False].uuid]
+    assert unplanned() == [by_path[False].uuid]
     world.look()
-    assert unplanned(world) == []
+    assert unplanned() == []
     del world.nova.stored[by_path[True].uuid]
     world.look()
     assert world.path(by_path[False])[-1] == 'c'
@@ -205,7 +204,7 @@ def race_of_a_lease(world, monkeypatch):
     """Have a lease booked where a decided path leads; return server, lease."""
     world.reserve('a')
     server, path = arrive(world, 'a')
-    names = {h.uuid: h.hypervisor_hostname for h in world.ledger.hosts()}
+    names = world.names()
     leases = []
 
     def hold():
@@ -288,7 +287,9 @@ LOSSES = {
 
 @pytest.mark.parametrize('early', [True, False])
 @pytest.mark.parametrize('loss', LOSSES)
-def test_a_path_leads_around_a_host_that_is_lost(world, planned, loss, early):
+def test_a_path_leads_around_a_host_that_is_lost(
+    world, planned, unplanned, loss, early
+):
     server, lease, target = planned
     if not early:
         # The move is being made, and fails.
@@ -301,18 +302,18 @@ def test_a_path_leads_around_a_host_that_is_lost(world, planned, loss, early):
     until_start(world, lease)
     assert world.node(server) not in ('a', target)
     assert not world.lease(lease).degraded
-    assert unplanned(world) == []
+    assert unplanned() == []
 
 
 def test_a_server_moves_earlier_from_a_host_that_closes_earlier(
-    world, planned
+    world, planned, unplanned
 ):
     server, lease, _ = planned
     start = lease.start - NOTICE // 2
     closed.close(world.ledger, 'a', start, start + 1)
     world.look()
     assert world.ledger.instance(server.uuid).leaves_at == start
-    assert unplanned(world) == []
+    assert unplanned() == []
 
 
 @pytest.mark.parametrize('loss', ['down', 'filled by force'])
@@ -340,13 +341,13 @@ def refuse(world, monkeypatch, *names):
 
 
 def test_server_without_any_place_is_reported_and_planned_when_room_comes(
-    world, planned
+    world, planned, unplanned
 ):
     server, lease, _ = planned
     for name in NAMES[1:]:
         world.fail(name)
     world.look()
-    assert unplanned(world) == [server.uuid]
+    assert unplanned() == [server.uuid]
     assert world.node(server) == 'a'
     # There is less time than the lead, and it is enough.
     world.look(NOTICE - LEAD // 2)

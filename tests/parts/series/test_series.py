@@ -635,9 +635,7 @@ class TestUpdate:
         assert [
             (each['occurrence'], each['end'] - each['start'])
             for each in shown['leases'][4:]
-        ] == [
-            (each['occurrence'], 4 * HOUR) for each in made['leases'][4:]
-        ]
+        ] == [(each['occurrence'], 4 * HOUR) for each in made['leases'][4:]]
         assert len(world.ledger.leases()) == 10
 
     @pytest.mark.parametrize('names', [False, True])

@@ -3,7 +3,6 @@
 
 import contextlib
 import dataclasses
-from unittest import mock
 
 from hypothesis import given
 from hypothesis import settings
@@ -67,13 +66,6 @@ LEASES = st.lists(
 )
 
 
-@pytest.fixture(autouse=True, scope='module')
-def one_at_a_time():
-    """Let a commit of several have one instance with a new path."""
-    with mock.patch.object(displacement, 'ENOUGH', 1):
-        yield
-
-
 class World:
     """A replica, with what it should have by addition."""
 
@@ -104,20 +96,20 @@ class World:
         cleared = {}
         while True:
             try:
-                return self.book(lease, cleared=cleared)
+                return self.book(lease, cleared=cleared, enough=1)
             except displacement.TooManyDisplaced as e:
                 assert e.hosts.keys() > cleared.keys()
                 cleared = e.hosts
                 self.put(displacement.clear(self.replica, e.hosts, 0, RULES))
 
-    def book(self, lease, rules=RULES, cleared=None):
+    def book(self, lease, rules=RULES, cleared=None, enough=None):
         """Place a lease and commit; return the displaced instances."""
         before = self.look()
         try:
             placed, displaced = displacement.place(
                 self.replica, lease, lease.window, 0, rules,
                 lambda: lease_placing.place(self.replica, lease, lease.window),
-                cleared=cleared,
+                cleared=cleared, enough=enough,
             )
         finally:
             assert self.look() == before
@@ -281,11 +273,11 @@ def test_a_lease_clears_hosts_in_parts(hosts):
 def test_a_part_leaves_the_hosts_free_that_others_have_cleared():
     world = lab(1, 1, 1, 1)
     with pytest.raises(displacement.TooManyDisplaced) as first:
-        world.book(lease_of(3), cleared={})
+        world.book(lease_of(3), enough=1)
     [cleared] = first.value.hosts
     world.put(displacement.clear(world.replica, first.value.hosts, 0, RULES))
     with pytest.raises(displacement.TooManyDisplaced) as second:
-        world.book(lease_of(3), cleared=first.value.hosts)
+        world.book(lease_of(3), cleared=first.value.hosts, enough=1)
     assert first.value.hosts.items() < second.value.hosts.items()
     world.put(displacement.clear(world.replica, second.value.hosts, 0, RULES))
     assert not any(world.used(cleared, at)[0] for at in range(10, 20))
@@ -392,9 +384,7 @@ def test_slots_go_first_where_others_are(start, hosts):
         record.Reservation('s-0', 's', 'mine', 'flavor:instance', 10, 20)
     )])
     full = next(name for name in NAMES if name != slot.host)
-    world.put([
-        Instance('i', full, 'p', {'VCPU': 3}, FOREVER, movable='live')
-    ])
+    world.put([Instance('i', full, 'p', {'VCPU': 3}, FOREVER, movable='live')])
     world.book(make_lease('t', 'mine', Window(start, 30), SLOT))
     assert len({each.host for each in world.allocations.values()}) == hosts
 
