@@ -37,6 +37,7 @@ from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.window import Window
 from blazar_sched.placing import lease_placing
 from blazar_sched.service import assembly
+from blazar_sched.service.ledger import engine as ledger_engine
 from blazar_sched.service.ledger import models
 from blazar_sched.service.manager.manager import Manager
 
@@ -181,7 +182,8 @@ def _by_clients(url: str, budget: float) -> Iterator[Result]:
         )
     finally:
         service.stop()
-    engine = sa.create_engine(url, pool_size=CLIENTS)
+    # Writers wait for each other as long as the writers of the service do.
+    _, engine = ledger_engine.create(url, pool={'pool_size': CLIENTS})
     bare = _rate(lambda: _bare(engine), budget)
     alone = _rate(lambda: _bare(engine), budget, clients=1)
     engine.dispose()

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
+import functools
 from typing import Any
 import uuid
 
@@ -45,27 +46,36 @@ def list_(
     :param hosts: the UUIDs of hosts
     :param past: whether the allocations that are over are returned too
     """
-    given = [i for i in (reservation_id, lease_id, host) if i is not None]
-    if not all(map(models.is_id, given)):
+    ids = [i for i in (reservation_id, lease_id, host) if i is not None]
+    if not all(map(models.is_id, ids)):
         return []
+    asked = {
+        'reservation_id': reservation_id, 'lease_id': lease_id, 'host': host,
+        'after': after, 'hosts': hosts,
+    }
+    given = {name: value for name, value in asked.items() if value is not None}
     found: list[tuple[Allocation, str]] = []
     for held in EVER if past else EVER[:1]:
-        query = sa.select(held, models.Reservation.lease_id).join(
-            models.Reservation
-        )
-        if reservation_id is not None:
-            query = query.where(held.reservation_id == reservation_id)
-        if lease_id is not None:
-            query = query.where(models.Reservation.lease_id == lease_id)
-        if host is not None:
-            query = query.where(held.host == host)
-        if after is not None:
-            query = query.where(held.end > after)
-        if hosts is not None:
-            query = query.where(held.host.in_(hosts))
-        rows_ = connection.execute(query)
+        rows_ = connection.execute(_query(held, *given), given)
         found += [(from_row(row), row.lease_id) for row in rows_]
     return sorted(found, key=lambda each: (each[0].start, each[0].id))
+
+
+@functools.cache
+def _query(
+    held: type[models.Allocation | models.PastAllocation], *given: str
+) -> sa.Executable:
+    """Return the query of `list_` for the conditions that are given."""
+    owner = models.Reservation
+    conditions = {
+        'reservation_id': owner.id == sa.bindparam('reservation_id'),
+        'lease_id': owner.lease_id == sa.bindparam('lease_id'),
+        'host': held.host == sa.bindparam('host'),
+        'after': held.end > sa.bindparam('after'),
+        'hosts': held.host.in_(sa.bindparam('hosts', expanding=True)),
+    }
+    wanted = (conditions[name] for name in given)
+    return sa.select(held, owner.lease_id).join(owner).where(*wanted)
 
 
 def uses(

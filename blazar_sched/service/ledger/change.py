@@ -14,7 +14,17 @@ from blazar_sched.replica import wire
 from blazar_sched.service.ledger import models
 from blazar_sched.service.ledger import rows
 
+_ROW = sa.select(models.Ledger)
 _NO_LEDGER = 'the ledger table has no row'
+
+# The commits are counted so that the row always changes: otherwise a commit on
+# another Galera node would not conflict with this commit.
+_COUNT = sa.update(models.Ledger).values(commits=models.Ledger.commits + 1)
+_NEW = models.Ledger.revision + sa.bindparam('step')
+# Each commit executes one of these statements, which take long to build.
+_TAKE = _COUNT.values(revision=_NEW).returning(models.Ledger.revision)
+# MySQL returns a number from an UPDATE only as the last insert id.
+_TAKE_AS_INSERT_ID = _COUNT.values(revision=sa.func.last_insert_id(_NEW))
 
 
 def newest(connection: sa.Connection) -> tuple[str, int]:
@@ -38,7 +48,7 @@ def version(connection: sa.Connection) -> tuple[str, int]:
 
 
 def _row(connection: sa.Connection) -> Any:
-    row = connection.execute(sa.select(models.Ledger)).one_or_none()
+    row = connection.execute(_ROW).one_or_none()
     if row is None:
         raise exception.Unavailable(_NO_LEDGER)
     return row
@@ -54,19 +64,11 @@ def take(connection: sa.Connection, step: int) -> int:
     :returns: the revision after the addition
     :raises Unavailable: if the database holds no ledger
     """
-    new = models.Ledger.revision + step
-    # The commits are counted so that the row always changes: otherwise a
-    # commit on another Galera node would not conflict with this commit.
-    update = sa.update(models.Ledger).values(commits=models.Ledger.commits + 1)
+    asked = {'step': step}
     if connection.dialect.update_returning:
-        taken = connection.scalar(
-            update.values(revision=new).returning(models.Ledger.revision)
-        )
+        taken = connection.scalar(_TAKE, asked)
     else:
-        # MySQL returns a number from an UPDATE only as the last insert id.
-        changed = connection.execute(
-            update.values(revision=sa.func.last_insert_id(new))
-        )
+        changed = connection.execute(_TAKE_AS_INSERT_ID, asked)
         taken = changed.lastrowid if changed.rowcount else None
     if taken is None:
         raise exception.Unavailable(_NO_LEDGER)

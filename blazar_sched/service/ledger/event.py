@@ -25,26 +25,45 @@ from blazar_sched.service.ledger import rows
 UNFINISHED = (states.EVENT_UNDONE, states.EVENT_IN_PROGRESS)
 # The columns are in the order of the fields of `Event`. A list of leases has
 # more events than other rows, and an event is built fastest by position.
-_COLUMNS = [
+COLUMNS = [
     getattr(models.Event, field.name)
     for field in dataclasses.fields(Event)
 ]
 _CLAIM = (models.Event.owner, models.Event.token, models.Event.until)
 _NO_CLAIM = {'owner': None, 'token': None, 'until': None}
+_OF_ID = sa.update(models.Event).where(models.Event.id == sa.bindparam('key'))
+_SET = _OF_ID.where(models.Event.status == sa.bindparam('as_seen'))
+_SET_HELD = _OF_ID.where(
+    models.Event.status == states.EVENT_IN_PROGRESS,
+    models.Event.token == sa.bindparam('held'),
+)
+_NOW: sa.BindParameter[int] = sa.bindparam('now')
+_REOPENED = sa.and_(
+    models.Event.status == states.EVENT_ERROR,
+    models.Event.event_type == event.START_LEASE,
+    sa.func.coalesce(models.Event.updated_at, 0) <= sa.bindparam('given_up'),
+    sa.exists().where(
+        models.Lease.id == models.Event.lease_id,
+        models.Lease.status == states.LEASE_ACTIVE, models.Lease.end > _NOW,
+    ),
+)
+_IS_DUE = sa.or_(
+    sa.and_(
+        models.Event.status == states.EVENT_UNDONE, models.Event.time <= _NOW
+    ),
+    models.Event.status == states.EVENT_IN_PROGRESS,
+)
+# Every look at due events executes one of these statements.
+_DUE = sa.select(*COLUMNS, *_CLAIM).where(_IS_DUE)
+_DUE_OR_REOPENED = sa.select(*COLUMNS, *_CLAIM).where(
+    sa.or_(_IS_DUE, _REOPENED)
+)
 
 
-def by_lease(
-    connection: sa.Connection, condition: sa.ColumnElement[bool]
-) -> dict[str, list[Event]]:
-    """Return the events of the leases that match `condition`."""
-    query = (
-        sa.select(*_COLUMNS)
-        .join(models.Lease)
-        .where(condition)
-        .order_by(models.Event.position)
-    )
+def by_lease(rows_: Iterable[Sequence[Any]]) -> dict[str, list[Event]]:
+    """Return the events in rows of `COLUMNS` by lease."""
     found = defaultdict(list)
-    for row in connection.execute(query):
+    for row in rows_:
         event = Event(*row)
         found[event.lease_id].append(event)
     return found
@@ -89,39 +108,19 @@ def list_due(
     :param given_up: if not None, the start events of active leases that were
         given up at or before this time are included
     """
-    query = sa.select(*_COLUMNS, *_CLAIM).where(
-        sa.or_(
-            sa.and_(
-                models.Event.status == states.EVENT_UNDONE,
-                models.Event.time <= now,
-            ),
-            models.Event.status == states.EVENT_IN_PROGRESS,
-            sa.false() if given_up is None else _reopened(now, given_up),
-        )
-    )
+    query = _DUE if given_up is None else _DUE_OR_REOPENED
+    given = {'now': now, 'given_up': given_up}
     pairs = [
         (
-            Event(*row[: len(_COLUMNS)]),
-            Claim(*row[len(_COLUMNS) :])
+            Event(*row[: len(COLUMNS)]),
+            Claim(*row[len(COLUMNS) :])
             if row.status == states.EVENT_IN_PROGRESS
             else None,
         )
-        for row in connection.execute(query)
+        for row in connection.execute(query, given)
     ]
     order = event.due_order(pair[0] for pair in pairs)
     return sorted(pairs, key=lambda pair: order(pair[0]))
-
-
-def _reopened(now: int, given_up: int) -> sa.ColumnElement[bool]:
-    return sa.and_(
-        models.Event.status == states.EVENT_ERROR,
-        models.Event.event_type == event.START_LEASE,
-        sa.func.coalesce(models.Event.updated_at, 0) <= given_up,
-        sa.exists().where(
-            models.Lease.id == models.Event.lease_id,
-            models.Lease.status == states.LEASE_ACTIVE, models.Lease.end > now,
-        ),
-    )
 
 
 def next_time(connection: sa.Connection) -> tuple[int | None, float | None]:
@@ -149,23 +148,17 @@ def claim(
     :param seen: the claim to take over, None if the event was not begun
     :param status: the status that the event must have if `seen` is None
     """
+    query: sa.Update
     if seen is None:
-        as_seen = models.Event.status == status
+        query, as_seen = _SET, {'as_seen': status}
     else:
-        as_seen = _held(seen.token) & (models.Event.until == seen.until)
-    changed = connection.execute(
-        sa.update(models.Event)
-        .where(models.Event.id == event_id, as_seen)
-        .values(rows.columns(new, status=states.EVENT_IN_PROGRESS))
-    )
+        query = _SET_HELD.where(models.Event.until == seen.until)
+        as_seen = {'held': seen.token}
+    changed = connection.execute(query, {
+        'key': event_id, **as_seen,
+        **rows.columns(new, status=states.EVENT_IN_PROGRESS),
+    })
     return changed.rowcount == 1
-
-
-def _held(token: str) -> sa.ColumnElement[bool]:
-    return sa.and_(
-        models.Event.status == states.EVENT_IN_PROGRESS,
-        models.Event.token == token,
-    )
 
 
 def renew(
@@ -195,14 +188,12 @@ def finish(
 
     :param now: the time of the change, None if the event has no outcome yet
     """
-    values: dict[str, Any] = {'status': status, **_NO_CLAIM}
+    values: dict[str, Any] = {
+        'key': event_id, 'held': token, 'status': status, **_NO_CLAIM
+    }
     if now is not None:
         values['updated_at'] = now
-    changed = connection.execute(
-        sa.update(models.Event)
-        .where(models.Event.id == event_id, _held(token))
-        .values(values)
-    )
+    changed = connection.execute(_SET_HELD, values)
     return changed.rowcount == 1
 
 

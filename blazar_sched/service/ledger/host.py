@@ -3,6 +3,7 @@
 
 from collections.abc import Collection
 import dataclasses
+import functools
 from typing import Any
 
 import sqlalchemy as sa
@@ -80,12 +81,24 @@ def list_(
         need not exist
     :param limit: the maximum number of hosts
     """
-    condition: sa.ColumnElement[bool] = sa.true()
-    if uuids is not None:
-        condition = models.Host.uuid.in_(uuids)
+    asked = {'uuids': uuids, 'after': after, 'limit': limit}
+    given = {name: value for name, value in asked.items() if value is not None}
     if after is not None:
-        condition = sa.and_(condition, models.Host.id > int(after))
-    return _select(connection, condition, limit)
+        given['after'] = int(after)
+    return [from_row(row) for row in connection.execute(_query(*given), given)]
+
+
+@functools.cache
+def _query(*given: str) -> sa.Executable:
+    """Return the query of `list_` for the conditions that are given."""
+    uuids: sa.BindParameter[str] = sa.bindparam('uuids', expanding=True)
+    conditions = {
+        'uuids': models.Host.uuid.in_(uuids),
+        'after': models.Host.id > sa.bindparam('after'),
+    }
+    wanted = (conditions[name] for name in given if name != 'limit')
+    query = sa.select(models.Host).where(*wanted).order_by(models.Host.id)
+    return query.limit(sa.bindparam('limit')) if 'limit' in given else query
 
 
 def capacities(connection: sa.Connection) -> dict[str, tuple[int, int]]:
@@ -175,11 +188,10 @@ def delete(connection: sa.Connection, uuid: str) -> list[record.Record]:
 
 
 def _select(
-    connection: sa.Connection, condition: sa.ColumnElement[bool],
-    limit: int | None = None,
+    connection: sa.Connection, condition: sa.ColumnElement[bool]
 ) -> list[Host]:
-    query = sa.select(models.Host).where(condition).order_by(models.Host.id)
-    return [from_row(row) for row in connection.execute(query.limit(limit))]
+    query = sa.select(models.Host).where(condition)
+    return [from_row(row) for row in connection.execute(query)]
 
 
 def properties(connection: sa.Connection) -> dict[str, bool]:

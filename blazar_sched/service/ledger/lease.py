@@ -3,7 +3,9 @@
 
 from collections.abc import Collection
 from collections.abc import Iterable
+from collections.abc import Mapping
 from collections.abc import Sequence
+import functools
 from typing import Any
 
 import sqlalchemy as sa
@@ -25,7 +27,11 @@ from blazar_sched.service.ledger import rows
 # Not "is not over": only a list of statuses is looked up in the index.
 IS_OPEN = models.Lease.status.in_(states.LEASE_OPEN)
 IS_OFFER = models.Lease.status == states.LEASE_CREATING
-_ONE_MORE = {'changes': models.Lease.changes + 1}
+_SET = (
+    sa.update(models.Lease)
+    .where(models.Lease.id == sa.bindparam('key'))
+    .values(changes=models.Lease.changes + 1)
+)
 
 
 def get(connection: sa.Connection, lease_id: str) -> Lease:
@@ -47,10 +53,7 @@ def owned(
     :raises LeaseNotFound: if there is no such lease, if the lease belongs to
         another project, or if it is a held offer
     """
-    found = find(
-        connection, lease_id, project_id,
-        models.Lease.status != states.LEASE_CREATING,
-    )
+    found = find(connection, lease_id, project_id, is_offer=False)
     if found is None:
         raise _not_found(lease_id)
     return found
@@ -58,24 +61,51 @@ def owned(
 
 def find(
     connection: sa.Connection, lease_id: str, project_id: str | None = None,
-    condition: sa.ColumnElement[bool] | None = None,
+    is_offer: bool | None = None,
 ) -> Lease | None:
-    """Return a lease that matches a condition, None if there is none.
+    """Return a lease or a held offer, None if there is none.
 
     The project is part of the query, so that another project's lease takes no
     longer to refuse than an unknown id.
 
     :param project_id: the project of the lease, None for any
+    :param is_offer: True for a held offer, False for a lease, None for either
     """
     if not models.is_id(lease_id):
         return None
-    conditions = [models.Lease.id == lease_id]
-    if project_id is not None:
-        conditions.append(models.Lease.project_id == project_id)
-    if condition is not None:
-        conditions.append(condition)
-    found = select(connection, sa.and_(*conditions))
-    return found[0] if found else None
+    given = {'lease_id': lease_id, 'project_id': project_id}
+    query, *contents = _queries(project_id is not None, is_offer)
+    found = connection.execute(query, given).all()
+    return _leases(connection, found, contents, given)[0] if found else None
+
+
+@functools.cache
+def _queries(
+    of_project: bool, is_offer: bool | None
+) -> tuple[sa.Select[Any], ...]:
+    """Return the queries of `find`, which take long to build."""
+    lease = models.Lease
+    conditions = [lease.id == sa.bindparam('lease_id')]
+    if of_project:
+        conditions.append(lease.project_id == sa.bindparam('project_id'))
+    if is_offer is not None:
+        conditions.append(IS_OFFER if is_offer else ~IS_OFFER)
+    condition = sa.and_(*conditions)
+    return sa.select(lease).where(condition), *_contents(condition)
+
+
+def _contents(condition: sa.ColumnElement[bool]) -> list[sa.Select[Any]]:
+    """Return the queries for reservations and events of matching leases."""
+    return [
+        sa.select(*columns)
+        .join(models.Lease)
+        .where(condition)
+        .order_by(model.position)
+        for model, columns in (
+            (models.Reservation, [models.Reservation]),
+            (models.Event, event.COLUMNS),
+        )
+    ]
 
 
 def _not_found(lease_id: str) -> exception.LeaseNotFound:
@@ -122,8 +152,18 @@ def select(
         condition = models.Lease.id.in_([row.id for row in found])
     if bare:
         condition = sa.false()
-    reservations = reservation.by_lease(connection, condition)
-    events = event.by_lease(connection, condition)
+    return _leases(connection, found, _contents(condition), {})
+
+
+def _leases(
+    connection: sa.Connection, found: Iterable[Any],
+    contents: Iterable[sa.Select[Any]], given: Mapping[str, Any],
+) -> list[Lease]:
+    of_reservations, of_events = contents
+    reservations = reservation.by_lease(
+        connection.execute(of_reservations, given)
+    )
+    events = event.by_lease(connection.execute(of_events, given))
     return [
         Lease(
             id=row.id, name=row.name, project_id=row.project_id,
@@ -232,11 +272,9 @@ def put(
     old = old or find(connection, new.id)
     if old is None:
         return add(connection, new, ())
-    connection.execute(
-        sa.update(models.Lease)
-        .where(models.Lease.id == new.id)
-        .values({**_row(new), **_ONE_MORE})
-    )
+    row = _row(new)
+    del row['changes']
+    connection.execute(_SET, {'key': new.id, **row})
     records = reservation.put(connection, old, new)
     event.put(connection, new)
     return records
@@ -321,16 +359,10 @@ def set_status(
 
     :raises LeaseNotFound: if there is no such lease
     """
-    values: dict[str, Any] = {
-        'status': status, 'updated_at': now, **_ONE_MORE
-    }
+    values = {'key': lease_id, 'status': status, 'updated_at': now}
     if degraded is not None:
         values['degraded'] = degraded
-    changed = connection.execute(
-        sa.update(models.Lease)
-        .where(models.Lease.id == lease_id)
-        .values(values)
-    )
+    changed = connection.execute(_SET, values)
     if changed.rowcount != 1:
         raise _not_found(lease_id)
 

@@ -72,9 +72,7 @@ def list_(
     ]
 
 
-def add(
-    connection: sa.Connection, resource_type: str, new: Resource
-) -> None:
+def add(connection: sa.Connection, resource_type: str, new: Resource) -> None:
     """Insert a resource of a type that a part has."""
     _kind(connection, resource_type).add(connection, new)
 

@@ -3,6 +3,7 @@
 
 from collections import defaultdict
 from collections.abc import Collection
+from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 import itertools
@@ -44,18 +45,10 @@ def from_row(row: Any) -> Reservation:
     )
 
 
-def by_lease(
-    connection: sa.Connection, condition: sa.ColumnElement[bool]
-) -> dict[str, list[Reservation]]:
-    """Return the reservations of the leases that match `condition`."""
-    query = (
-        sa.select(models.Reservation)
-        .join(models.Lease)
-        .where(condition)
-        .order_by(models.Reservation.position)
-    )
+def by_lease(rows_: Iterable[Any]) -> dict[str, list[Reservation]]:
+    """Return the reservations in rows by lease."""
     found = defaultdict(list)
-    for row in connection.execute(query):
+    for row in rows_:
         found[row.lease_id].append(from_row(row))
     return found
 
@@ -89,9 +82,7 @@ def to_record(
     return record.Reservation(
         id=reserved.id, lease_id=reserved.lease_id, project_id=project_id,
         resource_type=reserved.resource_type, start=start, end=end,
-        slot=(
-            dict(demand.slot) if isinstance(demand, Instances) else None
-        ),
+        slot=dict(demand.slot) if isinstance(demand, Instances) else None,
         projects=reserved.projects, magnetic=reserved.magnetic,
         aggregate=reserved.made.get('aggregate_uuid'),
         former_projects=tuple(

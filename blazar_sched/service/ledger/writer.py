@@ -17,21 +17,25 @@ from blazar_sched.service.ledger import models
 # writer stood still for longer.
 REVISIONS_KEPT = 10_000
 
+# Each commit executes this statement, which takes long to build.
+_NOTE = (
+    sa.update(models.Writer)
+    .where(models.Writer.id == sa.bindparam('writer'))
+    .values(commits=sa.bindparam('made'), revision=sa.bindparam('at'))
+)
+
 
 def note(
     connection: sa.Connection, writer_id: str, commits: int, revision: int
 ) -> None:
     """Write that this commit is the writer's commit number `commits`."""
-    row = {'commits': commits, 'revision': revision}
     changed = connection.execute(
-        sa.update(models.Writer)
-        .where(models.Writer.id == writer_id)
-        .values(row)
+        _NOTE, {'writer': writer_id, 'made': commits, 'at': revision}
     )
     if not changed.rowcount:
-        connection.execute(
-            sa.insert(models.Writer).values(id=writer_id, **row)
-        )
+        connection.execute(sa.insert(models.Writer).values(
+            id=writer_id, commits=commits, revision=revision
+        ))
 
 
 def count(connection: sa.Connection, writer_id: str) -> int | None:

@@ -2,6 +2,7 @@
 """A commit is atomic, and conflicts are retried for the caller."""
 
 import contextlib
+import functools
 import os
 import signal
 import sqlite3
@@ -24,6 +25,7 @@ from blazar_sched.service.ledger import retry
 from tests import waiting
 from tests.functional.ledger.conftest import on_every_engine
 from tests.functional.ledger.conftest import on_servers
+from tests.waiting import at_once
 
 
 class DriverError(Exception):
@@ -121,10 +123,7 @@ def test_two_conflicts_then_success(
 
     def work(tx):
         tries.append(tx.leases())
-        tx.put_lease(lease)
-        tx.put_allocations(
-            lease.reservations[0].id, [nouns.allocation(lease, host)]
-        )
+        tx.add_lease(lease, [nouns.allocation(lease, host)])
         return 'done'
 
     at_commit += [CONFLICTS[name], None] * 2
@@ -531,6 +530,7 @@ def test_replica_whose_changes_are_pruned_is_loaded_anew(
     assert len(store.read_replica(lambda replica: replica.hosts)) == 3
 
 
+@pytest.mark.row('F35')
 class TestRehearse:
     """A dry run returns what a commit would return, and writes nothing."""
 
@@ -588,11 +588,17 @@ class TestRehearse:
         assert everything(telling) != before
         assert told == [2]
 
-    def test_a_refusal_leaves_nothing_either(self, store, work, everything):
+    @pytest.fixture
+    def refuse(self, work):
+        """The work, which is refused in the end."""
+
         def refuse(tx):
             work(tx)
             raise exception.NotEnoughHostsAvailable('no room')
 
+        return refuse
+
+    def test_a_refusal_leaves_nothing_either(self, store, refuse, everything):
         before = everything(store)
         with pytest.raises(exception.NotEnoughHostsAvailable):
             store.dry_run(refuse)
@@ -609,7 +615,9 @@ class TestRehearse:
         )
         assert hosts == ([new.uuid], [new.uuid])
 
-    def test_a_conflict_is_retried(self, patient, work, pauses):
+    @pytest.fixture
+    def meet(self, work):
+        """The work, which meets two conflicts first."""
         errors = [CONFLICT, CONFLICT]
 
         def meet(tx):
@@ -617,6 +625,9 @@ class TestRehearse:
                 raise errors.pop()
             return work(tx)
 
+        return meet
+
+    def test_a_conflict_is_retried(self, patient, meet, pauses):
         leases, hosts, _ = patient.dry_run(meet)
         assert (len(leases), hosts, len(pauses)) == (1, 2, 2)
         assert patient.leases() == []
@@ -657,13 +668,9 @@ class TestRehearse:
         assert (everything(store) == before) is (outer == 'dry_run')
 
     def test_a_refusal_within_another_is_undone_too(
-        self, store, work, everything
+        self, store, refuse, everything
     ):
         before = everything(store)
-
-        def refuse(tx):
-            work(tx)
-            raise exception.NotEnoughHostsAvailable('no room')
 
         def do(tx):
             with pytest.raises(exception.NotEnoughHostsAvailable):
@@ -675,15 +682,8 @@ class TestRehearse:
         assert everything(store) == before
 
     def test_after_a_conflict_within_it_the_commit_is_retried(
-        self, patient, work, pauses
+        self, patient, meet, pauses
     ):
-        errors = [CONFLICT, CONFLICT]
-
-        def meet(tx):
-            if errors:
-                raise errors.pop()
-            return work(tx)
-
         patient.commit(lambda tx: patient.dry_run(meet, within=tx))
         assert len(pauses) == 2
         assert patient.leases() == []
@@ -889,13 +889,7 @@ def test_revisions_have_no_gaps(store, open_ledger, nouns):
             with contextlib.suppress(exception.Conflict):
                 ledgers[number % 2].commit(work)
 
-    threads = [
-        threading.Thread(target=client, args=(number,)) for number in range(6)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
+    at_once(*(functools.partial(client, number) for number in range(6)))
     assert len(store.leases()) == 24
     assert store.changes(0)['newest'] == 24
     since = 0

@@ -2,6 +2,7 @@
 """Events are due in order, and run under a claim that one manager holds."""
 
 import dataclasses
+import functools
 import threading
 import uuid
 
@@ -9,6 +10,7 @@ import pytest
 
 from blazar_sched.domain.event import Claim
 from tests.functional.ledger.conftest import on_every_engine
+from tests.waiting import at_once
 
 
 @pytest.fixture
@@ -230,19 +232,10 @@ def test_a_claim_and_an_update_do_not_undo_each_other(
 def test_many_claimers_one_claim(store, open_ledger, lease, after):
     start, _ = lease.events
     seen = claim(store, start, after) if after else None
-    ready = threading.Barrier(12)
-    claims = []
-
-    def claimer():
-        mine = open_ledger()
-        ready.wait(60)
-        claims.append(claim(mine, start, seen=seen))
-
-    threads = [threading.Thread(target=claimer) for _ in range(12)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
+    managers = [open_ledger() for _ in range(12)]
+    claims = at_once(*(
+        functools.partial(claim, each, start, seen=seen) for each in managers
+    ))
     assert len(claims) == 12
     assert len([c for c in claims if c]) == 1
 

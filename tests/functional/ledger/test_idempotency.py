@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """An idempotency key creates one lease, and outlives the lease for a while."""
 
-import threading
+import functools
 
 import pytest
 import sqlalchemy as sa
 
 from tests.functional.ledger.conftest import on_every_engine
+from tests.waiting import at_once
 
 NOW = 1_900_000_000
 
@@ -77,18 +78,8 @@ def test_one_of_eight_concurrent_creates_makes_the_lease(
     store, open_ledger, nouns
 ):
     """Each client is a manager of its own."""
-    ready = threading.Barrier(8)
-    made = []
-
-    def client():
-        mine = open_ledger()
-        ready.wait(60)
-        made.append(create(mine, nouns, 'key'))
-
-    threads = [threading.Thread(target=client) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    assert len(made) == 8
+    managers = [open_ledger() for _ in range(8)]
+    made = at_once(*(
+        functools.partial(create, each, nouns, 'key') for each in managers
+    ))
     assert len(set(made)) == len(store.leases()) == 1

@@ -20,6 +20,17 @@ def put(store, *leases):
     store.commit(work)
 
 
+def occupy(store, instance, *allocations):
+    """Write an instance, and the only allocation of each reservation."""
+
+    def work(tx):
+        for allocation in allocations:
+            tx.put_allocations(allocation.reservation_id, [allocation])
+        tx.put_instances([instance])
+
+    store.commit(work)
+
+
 @on_every_engine
 def test_a_lease_comes_back_whole(store, nouns):
     lease = nouns.lease(
@@ -53,13 +64,7 @@ def test_a_lease_that_is_split_shares_what_it_had(store, nouns, host):
         nouns.allocation(old, host, reservation_id=kept.id),
     ]
     bound = nouns.instance(host, reservation_id=gone.id)
-
-    def occupy(tx):
-        for allocation in held:
-            tx.put_allocations(allocation.reservation_id, [allocation])
-        tx.put_instances([bound])
-
-    store.commit(occupy)
+    occupy(store, bound, *held)
     other = nouns.lease()
     other = dataclasses.replace(
         other, reservations=(dataclasses.replace(gone, lease_id=other.id),)
@@ -92,13 +97,7 @@ def test_an_update_leaves_exactly_what_was_put(store, nouns, host):
     bound = nouns.instance(host, reservation_id=dropped.id)
     on_kept = nouns.allocation(old, host)
     on_dropped = nouns.allocation(old, host, reservation_id=dropped.id)
-
-    def occupy(tx):
-        tx.put_allocations(kept.id, [on_kept])
-        tx.put_allocations(dropped.id, [on_dropped])
-        tx.put_instances([bound])
-
-    store.commit(occupy)
+    occupy(store, bound, on_kept, on_dropped)
     new = dataclasses.replace(
         old, name='renamed', end=300, status='ACTIVE',
         reservations=(
@@ -124,13 +123,7 @@ def test_a_deleted_lease_is_gone_with_all_it_owned(store, nouns, host):
     put(store, lease, other)
     mine, theirs = nouns.allocation(lease, host), nouns.allocation(other, host)
     bound = nouns.instance(host, reservation_id=lease.reservations[0].id)
-
-    def occupy(tx):
-        tx.put_allocations(mine.reservation_id, [mine])
-        tx.put_allocations(theirs.reservation_id, [theirs])
-        tx.put_instances([bound])
-
-    store.commit(occupy)
+    occupy(store, bound, mine, theirs)
     store.commit(lambda tx: tx.delete_lease(lease.id))
     assert store.leases() == [other]
     assert store.allocations() == [(theirs, other.id)]

@@ -231,6 +231,7 @@ def matches(lease, whole, held, wanted):
     )
 
 
+@pytest.mark.row('F112')
 @on_every_engine
 def test_any_filters(store, world):
     @hypothesis.given(FILTERS, st.none() | st.integers(1, 5))

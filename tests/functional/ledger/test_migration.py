@@ -3,7 +3,6 @@
 
 import subprocess
 import sys
-import threading
 
 from alembic import autogenerate
 from alembic import command
@@ -21,6 +20,7 @@ from blazar_sched.service.ledger import migrations
 from blazar_sched.service.ledger import models
 from tests.functional.ledger.conftest import on_every_engine
 from tests.functional.ledger.conftest import on_servers
+from tests.waiting import at_once
 
 UPGRADE = (
     'import sys\n'
@@ -193,11 +193,7 @@ def test_two_threads_upgrade_at_once(tmp_path):
     stores = [
         ledger.Ledger(f'sqlite:///{tmp_path}/{number}') for number in range(4)
     ]
-    threads = [threading.Thread(target=store.upgrade) for store in stores]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
+    at_once(*(store.upgrade for store in stores))
     assert len({store.id for store in stores}) == 4
     for store in stores:
         store.close()

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Old changes are pruned without harm or delay to others."""
 
-import threading
-
 import pytest
 
 from blazar_sched.service.ledger import ledger
 from tests.functional.ledger.conftest import on_every_engine
 from tests.functional.ledger.conftest import on_servers
+from tests.waiting import at_once
 
 
 @pytest.fixture
@@ -61,35 +60,18 @@ def test_revisions_continue_after_all_changes_are_pruned(
 @on_every_engine
 def test_two_prune_while_others_commit(store, open_ledger, fill):
     """Exactly the old changes are deleted, and no manager fails."""
-    gone, failed = [], []
     fill(30)
-
-    def run(do):
-        try:
-            do()
-        except Exception as e:
-            failed.append(e)
 
     def prune():
         mine = open_ledger()
-        for _ in range(5):
-            gone.append(mine.prune(5))
+        return sum(mine.prune(5) for _ in range(5))
 
-    others = [
-        threading.Thread(target=run, args=(prune,)),
-        threading.Thread(target=run, args=(prune,)),
-        threading.Thread(target=run, args=(lambda: fill(20),)),
-    ]
-    for each in others:
-        each.start()
-    for each in others:
-        each.join(120)
-    assert failed == []
+    first, second, _ = at_once(prune, prune, lambda: fill(20))
     store.prune(5)
     page = store.changes(45)
     assert (page['revision'], page['newest']) == (50, 50)
     assert store.changes(44)['revision'] is None
-    assert sum(gone) >= 25
+    assert first + second >= 25
     assert store.check() == []
 
 

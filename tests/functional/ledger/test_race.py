@@ -21,6 +21,7 @@ from blazar_sched.service.ledger import models
 from tests.functional.ledger.conftest import on
 from tests.functional.ledger.conftest import on_every_engine
 from tests.functional.ledger.conftest import on_servers
+from tests.waiting import at_once
 
 CLIENTS = 12
 START, END = 100, 200
@@ -45,24 +46,16 @@ class Overlap:
 
 def run(client):
     """Run CLIENTS clients at once; return the result of each."""
-    outcomes = []
-    ready = threading.Barrier(CLIENTS)
 
-    def thread():
-        ready.wait(60)
+    def outcome():
         try:
-            outcomes.append(client() or 'won')
+            return client() or 'won'
         except exception.Conflict:
-            outcomes.append('full')
+            return 'full'
         except Exception as e:
-            outcomes.append(repr(e))
+            return repr(e)
 
-    threads = [threading.Thread(target=thread) for _ in range(CLIENTS)]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join(120)
-    return sorted(outcomes)
+    return sorted(at_once(*[outcome] * CLIENTS))
 
 
 @pytest.fixture

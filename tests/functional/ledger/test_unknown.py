@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """After a failed COMMIT the ledger checks whether the commit was made."""
 
+import functools
 import sqlite3
-import threading
 import time
 
 import pytest
@@ -17,6 +17,7 @@ from tests.functional.ledger.conftest import on
 from tests.functional.ledger.conftest import on_every_engine
 from tests.functional.ledger.conftest import on_servers
 from tests.services import proxy
+from tests.waiting import at_once
 
 
 # The errors of COMMIT by engine. A driver is installed where its server is.
@@ -390,13 +391,7 @@ def test_a_connection_cut_while_others_commit(store, nouns, behind):
             arm(deliver_late)
         (behind if number % 2 else store).commit(works[number])
 
-    threads = [
-        threading.Thread(target=client, args=(number,)) for number in range(6)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
+    at_once(*(functools.partial(client, number) for number in range(6)))
     assert {lease.id for lease in store.leases()} == {
         each.made[-1].id for each in works
     }

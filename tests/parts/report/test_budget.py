@@ -16,6 +16,7 @@ from tests.parts.report import usages
 conf, world = test_resource_limits.conf, test_resource_limits.world
 
 
+@pytest.mark.row('F77')
 @pytest.mark.parametrize('gone', [False, True])
 def test_a_budget_counts_the_last_days(world, limit, conf, gone):
     """GPU hours that were reserved come back once they are old."""

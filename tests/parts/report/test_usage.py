@@ -12,6 +12,7 @@ import pytest
 import sqlalchemy as sa
 
 from blazar_sched.domain import exception
+from blazar_sched.domain.window import Window
 from blazar_sched.parts.report import manager as upkeep
 from blazar_sched.parts.report import models
 from blazar_sched.parts.report import usage
@@ -61,6 +62,7 @@ def boot(world, lease, node, vcpus=1):
     return server
 
 
+@pytest.mark.row('F91')
 def test_whole_hosts_are_reserved_used_and_idle(world, whole):
     measure(world)
     lease = world.create(whole(2, 2), start=0, end=10 * HOUR)
@@ -414,6 +416,38 @@ def test_a_measurement_that_comes_too_late_is_not_written(world, whole):
     assert report(world)[HOST,]['reserved'] * HOUR == DAY
 
 
+def steps_of_report(url, number):
+    """Return SQLite's steps, in hundreds, for a report of used reservations.
+    """
+    engine, steps = sa.create_engine(url), Counter()
+    row = {
+        'day': DAY, 'resource_class': HOST, 'lease_id': 'l',
+        'project_id': 'p', 'resource_type': 'physical:host', 'flavor': '',
+        'product': '', 'reserved': 9, 'used': 3, 'late': 0, 'refused': 0,
+        'since': 0, 'reserved_rate': 0, 'used_rate': 0, 'late_rate': 0,
+    }
+    with engine.begin() as connection:
+        connection.execute(sa.delete(models.UsageDay))
+        connection.execute(
+            sa.insert(models.UsageDay),
+            [{'reservation_id': str(n), **row} for n in range(number)],
+        )
+        sqlite = connection.connection.driver_connection
+        sqlite.set_progress_handler(lambda: steps.update(['hundreds']), 100)
+        [found] = models.sums(connection, Window(0, 2 * DAY), 'p', [])
+        sqlite.set_progress_handler(None, 0)
+    engine.dispose()
+    assert (found['reserved'], found['no_show']) == (9 * number, 0)
+    return steps['hundreds']
+
+
+def test_a_report_grows_with_the_reservations_and_not_with_their_square(
+    world, conf
+):
+    url = conf.database.connection
+    assert steps_of_report(url, 2000) < 6 * steps_of_report(url, 500)
+
+
 def test_few_reports_are_made_at_a_time(world, monkeypatch):
     """One runs; another project has its turn while one has all of its own."""
     with holding(usages.of(world.manager)._turns) as hold:
@@ -637,6 +671,7 @@ def test_what_is_reserved_is_exact_although_managers_are_killed(
     assert found == +total
 
 
+@pytest.mark.row('F91')
 def test_what_is_refused_is_in_the_report(world, whole, slots):
     measure(world)
     world.create(whole(), start=0, end=DAY)
