@@ -247,6 +247,6 @@ ROUTES = (
         ),
         Answer(TIMELINE, 'timeline'), since=microversion.V1_1,
         query=QUERY, headers=HEADERS,
-        also=(requirement.GET_NAMES,), tagged=True,
+        also=(requirement.GET_NAMES,),
     ),
 )

@@ -29,7 +29,6 @@ from blazar_sched.parts.timeline.row import Groups
 from blazar_sched.parts.timeline.row import HOST
 from blazar_sched.parts.timeline.row import ZONE
 from blazar_sched.placing import bar as bar_rules
-from blazar_sched.placing import capacity as division
 from blazar_sched.placing.bar import Bar
 from blazar_sched.placing.bar import LEASE
 from blazar_sched.placing.bar import OFFER
@@ -38,6 +37,7 @@ from blazar_sched.placing.options import Options
 from blazar_sched.replica import state
 from blazar_sched.replica import wire
 from blazar_sched.service.booking import placing_options
+from blazar_sched.service.manager import window_capacity
 from blazar_sched.service.manager.manager import Manager
 from blazar_sched.service.manager.running import Running
 
@@ -342,7 +342,7 @@ def _parts(query: Query, window: Window) -> list[Window]:
         if query.group_by == HOST:
             return []
         count = 1
-    return division.divide(window, count)
+    return window_capacity.divide(window, count)
 
 
 def _key(host: Host, query: Query) -> str:

@@ -20,12 +20,12 @@ from blazar_sched.domain.request_group import NO_GROUPS
 from blazar_sched.domain.request_group import RequestGroups
 from blazar_sched.domain.requirements import Requirement
 from blazar_sched.domain.window import Window
-from blazar_sched.placing import capacity
 from blazar_sched.replica import accounting
 from blazar_sched.replica import state
 from blazar_sched.replica.catalog import Candidates
 from blazar_sched.service import resources
 from blazar_sched.service.ledger.ledger import Ledger
+from blazar_sched.service.manager import window_capacity
 
 # Seconds of the window that is used if no end is given.
 DAY = 86400
@@ -78,7 +78,7 @@ class Capacity:
             calculator.part(
                 self._ledger.read_replica(functools.partial(read, part=part))
             )
-            for part in capacity.divide(window, parts)
+            for part in window_capacity.divide(window, parts)
         ]
         return {
             'start': window.start,
@@ -132,13 +132,14 @@ class _Snapshot:
     """The data read at one revision."""
 
     candidates: Candidates
-    peaks: capacity.PartPeaks
+    peaks: window_capacity.PartPeaks
     instances: Sequence[Instance] = ()
 
-    def table(self) -> capacity.HostTable:
+    def table(self) -> window_capacity.HostTable:
         """Return the hosts, in the order of the peaks."""
         known = self.candidates.hosts
-        return capacity.HostTable(known[uuid] for uuid in self.peaks.hosts)
+        hosts = (known[uuid] for uuid in self.peaks.hosts)
+        return window_capacity.HostTable(hosts)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -162,9 +163,8 @@ class _HostQuery:
         candidates = replica.catalog.meeting(
             self.requirement, self.project_id, groups=self.groups
         )
-        return _Snapshot(
-            candidates, capacity.query(replica.indexes, candidates, window)
-        )
+        peaks = window_capacity.query(replica.indexes, candidates, window)
+        return _Snapshot(candidates, peaks)
 
 
 def _of_demand(project_id: str, demand: Demand) -> _HostQuery:
@@ -192,7 +192,7 @@ class _Calculator:
         """Return the number of hosts at the last part."""
         return len(self._table.hosts)
 
-    def part(self, snapshot: _Snapshot) -> capacity.Part:
+    def part(self, snapshot: _Snapshot) -> window_capacity.Part:
         """Compute a part, which begins after the parts before it."""
         if snapshot.candidates is not self._candidates:
             self._candidates = snapshot.candidates
@@ -200,7 +200,7 @@ class _Calculator:
             self._table = snapshot.table()
         if snapshot.instances != self._instances:
             self._instances = snapshot.instances
-            self._usage = capacity.InstanceUsage(
+            self._usage = window_capacity.InstanceUsage(
                 self._table, _stays(snapshot.instances, self._now)
             )
         used = self._usage.at(snapshot.peaks.window.start)

@@ -29,13 +29,7 @@ def answers(noun: Noun, items: _Items) -> dict[str, Callable[..., object]]:
     def answer(*, project_id: str | None, marker: str | None = None) -> Page:
         return page(items.list(project_id), 'id', after=marker)
 
-    return {
-        noun.list: answer, noun.get: items.get, noun.delete: items.delete
-    }
-
-
-class _AnyPage(Protocol):
-    def __call__(self, *, marker: str | None = None) -> Page: ...
+    return {noun.list: answer, noun.get: items.get, noun.delete: items.delete}
 
 
 def page(

@@ -161,9 +161,7 @@ class Brute:
             (i, window.FOREVER if i.end <= NOW else i.end)
             for i in instances
             # A bound instance counts once its reservation is over.
-            if not i.preemptible and (
-                i.reservation_id is None or i.end <= NOW
-            )
+            if not i.preemptible and (i.reservation_id is None or i.end <= NOW)
         ]
 
     def held(self, host, at):
@@ -279,6 +277,7 @@ def test_each_part_is_what_each_second_of_it_says(
         assert part == brute.part(each)
 
 
+@pytest.mark.row('F28')
 @hypothesis.settings(deadline=None, max_examples=60)
 @hypothesis.given(sites(), PARTS, st.booleans())
 def test_a_lease_gets_what_is_there_and_no_more(site, ends, overcommit):
