@@ -604,10 +604,12 @@ def _overloaded(
     peaks = iter(index.peak(rows, now, FOREVER))
     found = set()
     for name in index.row_keys(rows):
-        capacity = map(hosts[name].capacity, classes)
         # The last two columns count entries.
         *used, _, _ = itertools.islice(peaks, len(classes) + 2)
-        if any(map(operator.gt, used, capacity)):
+        # Most full hosts are leased as a whole, which takes no amounts.
+        if any(used) and any(
+            map(operator.gt, used, map(hosts[name].capacity, classes))
+        ):
             found.add(name)
     return found
 

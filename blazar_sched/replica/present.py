@@ -16,6 +16,7 @@ HostState's use is above the amounts of the instances.
 """
 
 import array
+from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Iterator
@@ -25,8 +26,10 @@ import contextlib
 import dataclasses
 import itertools
 import operator
+import threading
 from typing import Any
 from typing import TypeAlias
+from typing import TypeVar
 
 from blazar_sched import ext
 from blazar_sched.domain import inventory
@@ -39,6 +42,7 @@ from blazar_sched.replica import packing
 # Amounts by RESOURCE_CLASSES, of one host or of several hosts.
 Room: TypeAlias = 'array.array[int]'
 _DISK = inventory.RESOURCE_CLASSES.index(inventory.DISK_GB)
+T = TypeVar('T')
 
 # The record of an instance before and after a change; None for no record.
 Change = tuple[Instance | None, Instance | None]
@@ -130,6 +134,8 @@ class Present:
 
     def __init__(self, hosts: Mapping[str, Host]) -> None:
         self.version = 0
+        # Is held by a reader that no further change may overtake.
+        self._turn = threading.Lock()
         self._hosts = hosts
         self._on: dict[str, _OnHost] = {}
         # Placement's capacity of each host, by RESOURCE_CLASSES.
@@ -146,6 +152,9 @@ class Present:
         If the block fails, nothing is changed.
         """
         changes = tuple(changes)
+        # A reader that the last change has overtaken comes first.
+        with self._turn:
+            pass
         for _, new in changes:
             self.add(new)
         self.version += 1
@@ -193,16 +202,15 @@ class Present:
 
         :param own_id: uuid of the instance that asks; its record is ignored
         """
-        while True:
-            version = self.version
+        def read() -> tuple[list[HostState], set[int]]:
             passing = index.select(
                 host_states, start, end, amounts, ignore=own_id
             )
-            refused = self._refused(
+            return passing, self._refused(
                 index, passing, start, end, amounts, own_id
             )
-            if version == self.version:
-                break
+
+        passing, refused = self._beside_changes(read)
         if not refused:
             return passing
         return [h for h in passing if id(h) not in refused]
@@ -221,8 +229,8 @@ class Present:
         :param ignore: the reservations whose allocations are ignored
         """
         added, width = tuple(more), len(amounts)
-        while True:
-            version = self.version
+
+        def read() -> set[int]:
             refused: set[int] = set()
             for numbers in self._apart(host_states):
                 states = [host_states[n] for n in numbers]
@@ -243,8 +251,9 @@ class Present:
                     number for number, each in zip(numbers, fits, strict=True)
                     if not each
                 )
-            if version == self.version:
-                break
+            return refused
+
+        refused = self._beside_changes(read)
         return [h for n, h in enumerate(host_states) if n not in refused]
 
     def horizon(
@@ -258,8 +267,7 @@ class Present:
 
         :param own_id: uuid of the instance that asks; its record is ignored
         """
-        while True:
-            version = self.version
+        def read() -> list[int]:
             plainly = plain(index, host_states, own_id)
             seconds = list(index.horizon(
                 plainly.rows, start, amounts, headroom=plainly.room,
@@ -272,8 +280,24 @@ class Present:
                 )
                 for n, each in zip(numbers, confirmed, strict=True):
                     seconds[n] = min(seconds[n], each)
-            if version == self.version:
-                return seconds
+            return seconds
+
+        return self._beside_changes(read)
+
+    def _beside_changes(self, read: Callable[[], T]) -> T:
+        """Return what `read` returns while no record changes.
+
+        After the first change that `read` meets, no further change begins
+        before `read` is done: a replica may have many changes to apply.
+        """
+        version, found = self.version, read()
+        if version == self.version:
+            return found
+        with self._turn:
+            while True:
+                version, found = self.version, read()
+                if version == self.version:
+                    return found
 
     def headroom(
         self, index: ext.TimelineIndex, host_states: Sequence[HostState],

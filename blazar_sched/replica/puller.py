@@ -320,7 +320,9 @@ class Puller:
         try:
             return self._call(method, **kwargs)
         except Exception as e:
-            raise Unanswered(f'{type(e).__name__}: {e}') from e
+            # The traceback of a manager follows in the text of the error.
+            text = f'{type(e).__name__}: {e}'.partition('\n')[0]
+            raise Unanswered(text) from e
 
 
 def _check_same_ledger(ledger: str, other: str) -> None:

@@ -2,6 +2,9 @@
 """Given-back amounts, with HostStates and records of different times."""
 
 import array
+import itertools
+import threading
+import time
 import types
 
 from hypothesis import given
@@ -399,6 +402,44 @@ def test_control_without_the_version_it_is_missed(monkeypatch):
     assert replica.present.select(
         racing, [host_state()], NOW, TAIL, (5, 0, 0), None
     )
+
+
+class Slow(Racing):
+    """An index of which a query takes longer than a change."""
+
+    def _written(self):
+        time.sleep(0.01)
+
+
+def test_a_stream_of_changes_does_not_hold_up_a_reader():
+    """As while a replica catches up with the ledger."""
+    replica = a_replica(an_allocation(4, NOW + 10, TAIL))
+    done = threading.Event()
+
+    def change():
+        for revision in itertools.count(2):
+            if done.is_set():
+                return
+            server = a_server('s', 1 + revision % 2, TAIL)
+            replica.apply(revision, [record.encode(server)])
+
+    def read():
+        replica.present.select(
+            Slow(replica.indexes.main, None), [host_state()], NOW, TAIL,
+            (1, 0, 0), None,
+        )
+        done.set()
+
+    threads = [
+        threading.Thread(target=each, daemon=True) for each in (change, read)
+    ]
+    for each in threads:
+        each.start()
+    in_time = done.wait(10)
+    done.set()
+    for each in threads:
+        each.join()
+    assert in_time
 
 
 def test_a_batch_that_fails_changes_nothing():

@@ -378,6 +378,35 @@ class TestTrouble:
         mine.stop()
         assert not mine._thread.is_alive()
 
+    def test_the_log_has_no_traceback_of_the_manager(
+        self, configure, end_point, monkeypatch, caplog
+    ):
+        """As RemoteError has, by which an error travels over a broker."""
+        def fails(ctxt, after, limit):
+            raise oslo_messaging.RemoteError(
+                'Unavailable', 'the database refused 11 attempts',
+                ['Traceback (most recent call last):'],
+            )
+
+        caplog.set_level(logging.WARNING, logger=threads.__name__)
+        monkeypatch.setattr(end_point, 'snapshot', fails)
+        configure(poll_interval=3600)
+        process.ensure_started()
+
+        def told():
+            return [
+                each.getMessage()
+                for each in caplog.records
+                if each.name == threads.__name__
+            ]
+
+        assert eventually(told)
+        assert told() == [
+            'The ledger cannot be pulled from, trying on. Unanswered: '
+            'RemoteError: Remote error: Unavailable the database refused 11 '
+            'attempts (time 1 in this process)'
+        ]
+
 
 class TestSilence:
     """The message bus goes away, and a pull waits for it without end."""
