@@ -158,9 +158,7 @@ class _Link:
             until = (int(time.time()) + FUTURE) // _DAY * _DAY
             made_of = json.dumps([found, _VERSION, until], sort_keys=True)
             tag = hashlib.sha256(made_of.encode()).hexdigest()[:16]
-            etag.Tagged(tag, None).set_headers(resp)
-            if tag in etag.known(req) or etag.any_known(req):
-                resp.status = falcon.HTTP_NOT_MODIFIED
+            if etag.is_known(req, resp, tag):
                 return
             resp.content_type = 'text/calendar; charset=utf-8'
             resp.data = content(found, until)

@@ -2,6 +2,7 @@
 """Entity tags: a response is not sent to a caller who has it (RFC 9110)."""
 
 import dataclasses
+import hashlib
 from typing import Any
 
 import falcon
@@ -18,6 +19,23 @@ class Tagged:
         """Let only the caller keep the response, and ask again each time."""
         resp.set_header('ETag', f'W/"{self.tag}"')
         resp.cache_control = ['private', 'no-cache']
+
+
+def is_known(req: falcon.Request, resp: falcon.Response, tag: str) -> bool:
+    """Tag a response; return whether the caller has it, which sets 304."""
+    Tagged(tag, None).set_headers(resp)
+    if tag not in known(req) and not any_known(req):
+        return False
+    resp.status = falcon.HTTP_304
+    return True
+
+
+def tag_body(req: falcon.Request, resp: falcon.Response) -> None:
+    """Tag a response with the hash of its body; omit a body that is known."""
+    body = resp.render_body() or b''
+    if is_known(req, resp, hashlib.blake2b(body, digest_size=16).hexdigest()):
+        resp.media = None
+        resp.delete_header('Content-Type')
 
 
 def known(req: falcon.Request) -> list[str]:

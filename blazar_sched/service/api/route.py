@@ -80,7 +80,6 @@ class Route:
     :param query: the query parameters
     :param headers: the headers that only this route reads
     :param also: rules that the handler checks
-    :param tagged: whether the response has an entity tag
     :param changing: whether the route has the refusals of a change even though
         it changes nothing
     """
@@ -97,8 +96,12 @@ class Route:
     query: tuple[Field, ...] = ()
     headers: tuple[Field, ...] = ()
     also: tuple[Rule, ...] = ()
-    tagged: bool = False
     changing: bool = False
+
+    @property
+    def tagged(self) -> bool:
+        """Whether the response has an entity tag."""
+        return self.method == 'GET' and self.answer is not None
 
     @property
     def summary(self) -> str:

@@ -15,6 +15,7 @@ import re
 import types
 
 import falcon
+from microversion_parse import Version
 from oslo_context import context
 
 from blazar_sched.domain import exception
@@ -148,19 +149,29 @@ def _responder(
         if caller is not None and route.status == 201:
             # The log lines about the request have the new id.
             caller.context.resource_uuid = found['id']
-        if isinstance(found, etag.Tagged):
-            found.set_headers(resp)
-            if found.body is None or etag.any_known(req):
-                resp.status = falcon.HTTP_304
-                return
-            found = found.body
-        if isinstance(found, waiting.Early):
-            resp.set_header('Retry-After', str(found.retry_after))
-            found = found.body
-        if route.answer is not None:
-            resp.media = route.answer.show(found, version)
+        _answer(route, found, version, req, resp)
 
     return respond
+
+
+def _answer(
+    route: Route, found: object, version: Version, req: falcon.Request,
+    resp: falcon.Response,
+) -> None:
+    """Write into the response what a handler has returned."""
+    if isinstance(found, etag.Tagged):
+        found.set_headers(resp)
+        if found.body is None or etag.any_known(req):
+            resp.status = falcon.HTTP_304
+            return
+        found = found.body
+    if isinstance(found, waiting.Early):
+        resp.set_header('Retry-After', str(found.retry_after))
+        found = found.body
+    if route.answer is not None:
+        resp.media = route.answer.show(found, version)
+        if route.tagged and resp.get_header('ETag') is None:
+            etag.tag_body(req, resp)
 
 
 def _authorize(

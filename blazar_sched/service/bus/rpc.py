@@ -49,9 +49,9 @@ RETRIES = wire.RETRIES
 # The seconds that a start waits for the bus, and a stop for running calls.
 START_TIMEOUT = 2.0
 STOP_TIMEOUT = 5.0
-# The seconds for which `Client.connect` waits for an answer, and pauses
-# before the next attempt.
-CONNECT_TIMEOUT = 5.0
+# The seconds for which `Client.connect` waits for an answer, longer than any
+# bus that works takes, and pauses before the next attempt.
+CONNECT_TIMEOUT = 10.0
 CONNECT_PAUSE = 0.5
 # The seconds for which `Client.check` waits: load balancers do not wait long.
 CHECK_TIMEOUT = 5.0
@@ -246,10 +246,13 @@ class Client:
         Background(
             _server(self._bus, wire.API_TOPIC, [Reporting(self._bus, 'api')])
         ).start()
-        hasty = self._client.prepare(timeout=CONNECT_TIMEOUT)
+        # On a slow bus, an answer takes longer than two heartbeats.
+        patient = self._client.prepare(
+            timeout=CONNECT_TIMEOUT, call_monitor_timeout=None
+        )
         while self._connecting:
             try:
-                hasty.call({}, 'ping')
+                patient.call({}, 'ping')
                 self._connecting = False
             except (
                 exception.BlazarSchedError,

@@ -162,7 +162,7 @@ def test_no_room_is_refused_and_leaves_nothing(api, version, status):
         assert everything(api) == before
 
 
-@pytest.mark.row('C50')
+@pytest.mark.row('C50', 'F9')
 def test_an_unbounded_lease(api):
     made = create(api, {**ALICE, **V1_1}, end_date=None)
     assert made['end_date'] is None
@@ -450,7 +450,7 @@ def test_only_an_administrator_compares_names_by_order(api, name):
     assert api.get(query, headers=V1_1).status_code == 200
 
 
-@pytest.mark.row('F86')
+@pytest.mark.row('F86', 'F112')
 def test_lists(api):
     """Each parameter reaches the ledger; see test_list for what it finds."""
     made = {
@@ -508,6 +508,7 @@ def test_lists(api):
 LABELS = {'team': 'vision: "x"', 'run/1.b_c-d': '租🙂' * 127}
 
 
+@pytest.mark.row('F97')
 def test_labels(api):
     """Two projects with the same labels."""
     v1_1 = {**V1_1, **ALICE}
@@ -533,9 +534,8 @@ def test_labels(api):
         assert listed.status_code == 200, listed.text
         return len(listed.json['leases'])
 
-    for label in (
-        'team:vision: "x"', f'run/1.b_c-d:{"租🙂" * 127}', 'role:db'
-    ):
+    run = f'run/1.b_c-d:{"租🙂" * 127}'
+    for label in ('team:vision: "x"', run, 'role:db'):
         assert found(label) == 1
         assert found(label, headers=V1_1) == 2
         assert found(label, 'role:web') == 0
@@ -564,6 +564,7 @@ def test_labels(api):
 SPECS = {'hw:mem_page_size': 'large', 'os:secure_boot': 'required'}
 
 
+@pytest.mark.row('F118')
 def test_flavor_of_a_reservation_has_ephemeral_disk_and_extra_specs(service):
     api = service.api
     api.post('/v1/os-hosts', json={'name': 'compute-1'})
@@ -691,6 +692,7 @@ class TestAlternatives:
 
         return ask
 
+    @pytest.mark.row('F32')
     def test_first_that_has_room_is_booked(self, api, ask):
         shapes = (
             [{**HOST, 'min': 2, 'max': 2}],
@@ -780,6 +782,7 @@ class TestNamedHosts:
         """A host of another project, and to a member any host."""
         name_foreign_hosts(api, path, more)
 
+    @pytest.mark.row('F17')
     def test_only_named_hosts_are_chosen(self, api, book):
         made = book(HOST, ['compute-2'], max=2)
         assert made.status_code == 201, made.text
@@ -890,6 +893,7 @@ def test_a_request_again_makes_no_second_lease(api):
     assert len(api.get('/v1/leases').json['leases']) == 1
 
 
+@pytest.mark.row('F37')
 def test_a_request_many_times_at_once_makes_one_lease(api):
     headers = {**ALICE, 'Idempotency-Key': 'k'}
     with futures.ThreadPoolExecutor(8) as pool:
@@ -1028,3 +1032,23 @@ def test_a_refusal_offers_a_window_that_has_room(api):
     }
     dates = {k: v for k, v in offer.items() if k.endswith('_date')}
     assert ask('reservation 1.1', **dates).status_code == 201
+
+
+def test_a_response_that_the_caller_has_is_not_sent_again(api):
+    made = api.post('/v1/leases', headers=ALICE, json=lease()).json['lease']
+    for path in '/v1/leases', f'/v1/leases/{made["id"]}':
+        first = api.get(path, headers=ALICE)
+        assert first.headers['Cache-Control'] == 'private, no-cache'
+        known = {**ALICE, 'If-None-Match': first.headers['ETag']}
+        for method in 'GET', 'HEAD':
+            again = api.request(method, path, headers=known)
+            assert (again.status_code, again.text) == (304, '')
+            assert again.headers['ETag'] == first.headers['ETag']
+        # Nothing is known of another version, project or tag.
+        assert api.get(path, headers={**known, **V1_1}).status_code == 200
+        assert api.get(path, headers={**known, **BOB}).status_code != 304
+        api.put(
+            f'/v1/leases/{made["id"]}', headers=ALICE, json={'name': path}
+        )
+        changed = api.get(path, headers=known)
+        assert (changed.status_code, path in changed.text) == (200, True)

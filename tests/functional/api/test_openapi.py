@@ -14,7 +14,16 @@ schemathesis = pytest.importorskip(
 )
 checks = pytest.importorskip('schemathesis.specs.openapi.checks')
 
+
+def error_name_is_known(ctx, response, case):
+    document = case.operation.schema.raw_schema
+    error = document['components']['schemas']['Error']['properties']
+    names = [each['name'] for each in error['error_name']['x-names']]
+    assert response.status_code < 400 or response.json()['error_name'] in names
+
+
 CHECKS = [
+    error_name_is_known,
     schemathesis.checks.not_a_server_error, checks.status_code_conformance,
     checks.content_type_conformance, checks.response_schema_conformance,
 ]

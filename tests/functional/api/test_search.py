@@ -230,6 +230,7 @@ class TestTurns:
         assert 'offer' in create(api, latest_start_date='').json
 
 
+@pytest.mark.row('F30', 'F31')
 def test_a_lease_begins_at_the_first_start_with_room(api):
     book_hours(api, HOST, 1, 3)
     asked = {'latest_start_date': text(FIRST + 3 * HOUR)}
@@ -254,6 +255,7 @@ def test_a_lease_begins_at_an_aligned_start(api):
     assert create(api, **asked).status_code == 409
 
 
+@pytest.mark.row('F10')
 def test_a_lease_is_as_long_as_its_duration(api):
     lease = create(api, latest_start_date='').json['lease']
     assert lease['end_date'] == text(FIRST + 2 * HOUR)

@@ -47,6 +47,7 @@ def seen(answer):
     return answer.json['lease']['status'], answer.headers.get('retry-after')
 
 
+@pytest.mark.row('F100')
 def test_a_response_waits_for_the_status(api, show):
     answer = api.post('/v1/leases', headers=V1_1, json={
         'name': 'now', 'duration': '1h',

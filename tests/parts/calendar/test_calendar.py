@@ -101,6 +101,7 @@ def by_vobject(text):
     }
 
 
+@pytest.mark.row('F90')
 @pytest.mark.parametrize('parsed', [by_icalendar, by_vobject])
 def test_a_rename_a_move_and_a_cancellation(world, make, read, slots, parsed):
     calendar = make()

@@ -88,6 +88,20 @@ def api(request, manager, default_api):
 
 
 @pytest.fixture
+def ruled(conf, manager, tmp_path):
+    """ruled(text) -> the API with this file of policy rules."""
+
+    def ruled(text):
+        file = tmp_path / 'policy.yaml'
+        file.write_text(text)
+        deploy.deploy(conf, manager)  # registers [oslo_policy]
+        conf.set_override('policy_file', str(file), 'oslo_policy')
+        return loopback.client(deploy.deploy(conf, manager))
+
+    return ruled
+
+
+@pytest.fixture
 def refused(manager):
     """refused(answer, *words): is a refusal that the manager knows nothing of.
 

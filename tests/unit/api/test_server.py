@@ -140,23 +140,20 @@ def test_a_port_that_is_taken_is_said_so(conf, manager, running):
         server.serve(conf, manager)
 
 
-@pytest.mark.parametrize(
-    'status, request_',
-    [
-        (400, b'garbage\r\n\r\n'),
-        (400, b'GET / HTTP/1.1\r\nHost: a\r\nContent-Length: x\r\n\r\n'),
-        (400, b'GET / HTTP/1.1\r\nbad header\r\n\r\n'),
-        (413, b'POST /v1/leases HTTP/1.1\r\nHost: a\r\n'
-              b'Content-Length: 99999999999\r\n\r\n'),
-        (413, b'POST /v1/leases HTTP/1.1\r\nHost: a\r\n'
-              b'Transfer-Encoding: chunked\r\n\r\n'
-              b'20000\r\n' + b' ' * 0x20000 + b'\r\n0\r\n\r\n'),
-        (431, b'GET / HTTP/1.1\r\nX: ' + b'x' * 300000 + b'\r\n\r\n'),
-        (400, b'POST /v1/leases HTTP/1.1\r\nHost: localhost\r\n'
-              b'X-Auth-Token: admin\r\n'
-              b'Transfer-Encoding: chunked\r\n\r\n4\r\nabcd\r\n0\r\n\r\n'),
-    ],
-)
+@pytest.mark.parametrize('status, request_', [
+    (400, b'garbage\r\n\r\n'),
+    (400, b'GET / HTTP/1.1\r\nHost: a\r\nContent-Length: x\r\n\r\n'),
+    (400, b'GET / HTTP/1.1\r\nbad header\r\n\r\n'),
+    (413, b'POST /v1/leases HTTP/1.1\r\nHost: a\r\n'
+          b'Content-Length: 99999999999\r\n\r\n'),
+    (413, b'POST /v1/leases HTTP/1.1\r\nHost: a\r\n'
+          b'Transfer-Encoding: chunked\r\n\r\n'
+          b'20000\r\n' + b' ' * 0x20000 + b'\r\n0\r\n\r\n'),
+    (431, b'GET / HTTP/1.1\r\nX: ' + b'x' * 300000 + b'\r\n\r\n'),
+    (400, b'POST /v1/leases HTTP/1.1\r\nHost: localhost\r\n'
+          b'X-Auth-Token: admin\r\n'
+          b'Transfer-Encoding: chunked\r\n\r\n4\r\nabcd\r\n0\r\n\r\n'),
+])
 def test_what_the_server_refuses_is_in_the_envelope(running, status, request_):
     said, body = raw(running.port, request_)
     assert said == status

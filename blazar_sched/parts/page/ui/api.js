@@ -5,6 +5,8 @@ const VERSION = 'reservation 1.2';
 // Seconds until the service is asked again after it did not answer.
 const FIRST_RETRY = 1;
 const LAST_RETRY = 15;
+// The most responses that are kept.
+const MOST_KNOWN = 50;
 
 /** A request that the service refused: `status`, `name` and `body`. */
 export class Refused extends Error {
@@ -34,12 +36,24 @@ export class Api {
     this.scope = null;
     this.isAway = false;
     this.retry = FIRST_RETRY;
+    // The last responses by path: {etag, document}.
+    this.known = new Map();
   }
 
-  get(path, query = {}, options = {}) {
+  async get(path, query = {}, options = {}) {
     const text = new URLSearchParams(
       Object.entries(query).filter(([, value]) => value != null)).toString();
-    return this.send('GET', text ? `${path}?${text}` : path, options);
+    const whole = text ? `${path}?${text}` : path;
+    if ('etag' in options) return this.send('GET', whole, options);
+    const known = this.known.get(whole);
+    const found = await this.send(
+      'GET', whole, { ...options, etag: known?.etag ?? null }) ?? known;
+    this.known.delete(whole);
+    this.known.set(whole, found);
+    if (this.known.size > MOST_KNOWN) {
+      this.known.delete(this.known.keys().next().value);
+    }
+    return structuredClone(found.document);
   }
 
   /** Send a POST; with the same `key` in `options`, it is done once. */

@@ -364,8 +364,7 @@ export class Finder {
 
   unavailable(nearest) {
     if (nearest?.available > 0) {
-      return `No room for that many: there is room for ${
-        amount(nearest.available, this.noun)} now.`;
+      return `No room for that many: ${nearest.message}.`;
     }
     if (nearest?.duration) {
       return `No room for that long: there is room for ${

@@ -173,6 +173,7 @@ class Page {
 
   /** Take everything of a project out of the page. */
   clear() {
+    this.api.known.clear();
     this.rows.forget();
     this.leases = [];
     this.held = [];

@@ -12,6 +12,8 @@ import subprocess
 import sys
 import tempfile
 
+from tests import npm
+
 BROWSER = 'BLAZAR_SCHED_TEST_BROWSER'
 AXE = 'BLAZAR_SCHED_TEST_AXE'
 CHECKER = 'axe-core@4.10.3'
@@ -45,17 +47,10 @@ def axe(folder: str) -> str:
     """
     if os.environ.get(AXE):
         return os.environ[AXE]
-    npm = shutil.which('npm')
-    if npm is None:
+    program = shutil.which('npm')
+    if program is None:
         raise Missing(f'npm is not installed, and {AXE} is not set')
-    done = subprocess.run(
-        # A package that npm has in its cache needs no registry.
-        [npm, 'install', '--silent', '--no-save', '--ignore-scripts',
-         '--prefer-offline', '--fetch-retries', '5', '--prefix', folder,
-         CHECKER],
-        check=False,
-    )
-    if done.returncode:
+    if not npm.install(program, folder, CHECKER):
         raise Missing(f'npm does not install {CHECKER}')
     path = pathlib.Path(folder) / 'node_modules/axe-core/axe.min.js'
     return os.fspath(path)

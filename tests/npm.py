@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Packages of npm that tests run."""
+
+import os
+import subprocess
+
+
+def install(npm: str, folder: str | os.PathLike[str], *packages: str) -> bool:
+    """Install packages into a folder; tell whether npm has them.
+
+    A package that npm has in its cache needs no registry.
+    """
+    done = subprocess.run([
+        npm, 'install', '--silent', '--no-save', '--ignore-scripts',
+        '--prefer-offline', '--fetch-retries', '5', '--prefix', folder,
+        *packages,
+    ], check=False)
+    return not done.returncode
