@@ -115,9 +115,9 @@ def _errors(error: Schema) -> Iterator[str]:
     yield f'The body of each error response is {_link("Error")}.\n'
     yield f'Errors of any request: {", ".join(_OF_ALL)}.\n'
     yield '| error_name | error_code | meaning |\n|---|---|---|'
-    for name in error['properties']['error_name']['anyOf']:
+    for name in error['properties']['error_name']['x-names']:
         what = _line(name['description'])
-        yield f'| `{name["const"]}` | {name["x-status"]} | {what} |'
+        yield f'| `{name["name"]}` | {name["status"]} | {what} |'
     yield ''
 
 

@@ -52,7 +52,7 @@ def _error_names() -> list[Schema]:
         and c is not exception.BlazarSchedError
     }
     return [
-        {'const': name, 'description': described, 'x-status': status}
+        {'name': name, 'description': described, 'status': status}
         for name, (status, described) in sorted((of_the_api | named).items())
     ]
 
@@ -67,7 +67,8 @@ ERROR = Object(
     ),
     Field(
         'error_name', 'Name of the error, for programs', errors.NAMES[400],
-        Type({'type': 'string', 'anyOf': _error_names()}),
+        # The driver of a third party may have others.
+        Type({'type': 'string', 'x-names': _error_names()}),
     ),
     Field(
         'offer',

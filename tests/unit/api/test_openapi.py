@@ -76,6 +76,7 @@ def test_every_route_is_described(document, version):
             assert named >= set(re.findall(r'{(\w+)}', path))
 
 
+@pytest.mark.row('F129')
 def test_each_operation_has_its_own_id(document):
     """The generators of clients name the methods of a client by the ids."""
     ids = [
