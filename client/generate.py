@@ -27,6 +27,8 @@ HEAD = '''\
 Made by ``client/generate.py`` from the OpenAPI document of the service.
 """
 
+from __future__ import annotations
+
 from collections.abc import Generator
 from typing import Any
 
@@ -37,9 +39,7 @@ from blazar_sched_client._base import Resource
 from blazar_sched_client._base import uri
 '''
 # The fields by which objects without a name are found by name.
-FOUND_BY = {
-    'FloatingIP': 'floating_ip_address', 'Host': 'hypervisor_hostname',
-}
+FOUND_BY = {'FloatingIP': 'floating_ip_address', 'Host': 'hypervisor_hostname'}
 # Fields whose names are Python's, or those of a resource of the SDK.
 RENAMED = {
     'from': 'change_from', 'except': 'except_dates', 'property': 'name',

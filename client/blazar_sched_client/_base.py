@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What all resources of the reservation service have in common."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from collections.abc import Generator
 from collections.abc import Iterable
@@ -9,7 +11,7 @@ import math
 import time
 from typing import Any
 from typing import ClassVar
-from typing import Self
+from typing import TYPE_CHECKING
 
 from keystoneauth1 import adapter
 from openstack import exceptions
@@ -17,6 +19,9 @@ from openstack import fields
 from openstack import proxy
 from openstack import resource
 from openstack import utils
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 _COMPONENTS = fields.Body, fields.Header, fields.URI, fields.Computed
 # Arguments of `Resource.new` and of `Resource.list` that are no fields.

@@ -18,11 +18,14 @@ A request that is refused raises an exception of `openstack.exceptions`, whose
 ``offer`` and what is ``in_the_way``, is ``response.json()`` of the exception.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from collections.abc import Generator
 import datetime
 from typing import Any
 
+import iso8601
 from openstack import exceptions
 from openstack import resource
 import requests
@@ -90,7 +93,7 @@ class Proxy(resources.Nouns):
         end = self.get_lease(lease).end_date
         if end is None:
             raise exceptions.InvalidRequest('the lease has no end')
-        later = datetime.datetime.fromisoformat(end) + _duration(by)
+        later = iso8601.parse_date(end) + _duration(by)
         return self.update_lease(
             lease, dry_run=dry_run, end_date=later.isoformat()
         )

@@ -4,6 +4,8 @@
 Made by ``client/generate.py`` from the OpenAPI document of the service.
 """
 
+from __future__ import annotations
+
 from collections.abc import Generator
 from typing import Any
 

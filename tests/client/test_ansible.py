@@ -50,6 +50,7 @@ def changed(output):
     return int(changes)
 
 
+@pytest.mark.row('F102')
 def test_the_playbook_of_the_guide(connect, play):
     connect().reservation.create_host(name='compute-1')
     alice = connect('alice:p1').reservation

@@ -9,6 +9,7 @@ import os
 import pathlib
 import re
 import shlex
+import zoneinfo
 
 import pytest
 
@@ -37,6 +38,7 @@ BLAZARS = {
 }
 # The operation that each command reaches.
 OURS = {
+    'book': 'POST /v1/leases',
     'allocation move': 'PUT /v1/os-hosts/{host_id}/allocation',
     'capacity show': 'GET /v1/capacity', 'flavor list': 'GET /v1/flavors',
     'lease book': 'POST /v1/leases',
@@ -86,6 +88,7 @@ def commands(group):
     }
 
 
+@pytest.mark.row('F102')
 @tables.EVERY
 def test_every_operation_has_a_command():
     ours = commands('openstack.blazar_sched.v1')
@@ -252,6 +255,7 @@ def test_a_lease_is_prolonged_as_far_as_possible(program, night):
     assert 'there is room from 2030-01-03 00:00 UTC to' in refusal
 
 
+@pytest.mark.row('F128')
 def test_a_lease_is_prolonged_by_a_duration(program, night):
     openstack = program()
     shown = openstack.run('lease extend night --by 2h --dry-run').stdout
@@ -351,6 +355,7 @@ def test_a_request_waits_and_is_cancelled(program, client, night):
     assert openstack.read('request list')[0]['position'] == 1
     shown = openstack.do('request show later')
     assert '| estimate          | 2030-01-02 00:00 UTC' in shown
+    assert 'reservations' not in shown
     openstack.do('request delete later')
     assert client.get_lease_request(made['id']).status == 'CANCELLED'
     tomorrow = datetime.datetime.now(datetime.UTC) + datetime.timedelta(1)
@@ -467,6 +472,68 @@ def test_products_are_listed(program, night):
         'lease book other --reservation product=host,amount=1 --duration 1h'
     )
     assert lease['reservations'][0]['product'] == 'host'
+
+
+@pytest.mark.parametrize('options', [
+    '[manager]\nproduct = {"name": "slot", "resource_type": "physical:host"}'
+])
+def test_a_lease_is_booked_by_a_sentence(program, client):
+    openstack = program()
+    done = openstack.run('book 2 hosts fri 9-17 --times Europe/Berlin -f json')
+    lease = json.loads(done.stdout)
+    start, end = (
+        datetime.datetime.fromisoformat(lease[f'{name}_date'])
+        .astimezone(zoneinfo.ZoneInfo('Europe/Berlin'))
+        for name in ('start', 'end')
+    )
+    assert (start.weekday(), start.hour) == (4, 9)
+    assert end == start.replace(hour=17)
+    assert end.date() <= datetime.date.today() + datetime.timedelta(8)
+    # The dates are shown before the lease is booked.
+    assert f'start_date: {start:%Y-%m-%d} 09:00 CE' in done.stderr
+    assert f'end_date: {start:%Y-%m-%d} 17:00 CE' in done.stderr
+    assert lease['name'] == '2 hosts fri 9-17'
+    [reservation] = lease['reservations']
+    assert (reservation['min'], reservation['max']) == (2, 2)
+
+    first, last = (f'{time:%Y-%m-%dT%H:%M%z}' for time in (start, end))
+    soon = openstack.read(f'book slot for 1h from {first} asap {last}')
+    assert soon['start_date'] == lease['end_date']
+    assert soon['reservations'][0]['product'] == 'slot'
+    small = openstack.read('book 3 instances of m1.small +1h for 2h --dry-run')
+    assert small['reservations'][0]['amount'] == 3
+    begins = datetime.datetime.fromisoformat(small['start_date'])
+    ahead = begins - datetime.datetime.now(datetime.UTC)
+    assert 3500 < ahead.total_seconds() <= 3600
+    assert len(list(client.leases())) == 2
+
+
+@tables.EVERY
+@pytest.mark.parametrize(('sentence', 'reason'), [
+    ('2 hosts tomorrow 9:00', 'until when?'),
+    ('2 hosts soonish for 1h', 'soonish: no such time'),
+    ('2 hosts tomorrow 9-25', 'tomorrow 25: no such time'),
+    ('2 hosts tomorrow 9:75 for 1h', 'tomorrow 9:75: no such time'),
+    ('2 hosts 9 for 1h', '9: no such time'),
+    ('2 hosts 2030-01-01 to', 'until when?'),
+    ('2 hosts tomorrow 17-9', 'end_date'),
+    ('2', 'until when?'), ('2 instances of', '0 flavors are named'),
+    ('2 unicorns for 1h', 'unicorns'), ('2 hosts for ever', 'duration'),
+    ('0 hosts for 1h', 'min'),
+])
+def test_a_sentence_is_refused(program, client, sentence, reason):
+    assert reason in program().refused(f'book {sentence}')
+    assert list(client.leases()) == []
+
+
+@tables.EVERY
+def test_times_in_words_are_shown_as_dates(program, night):
+    openstack = program()
+    for words, date in ('2 jan 6:00', '01-02'), ('next friday at 6', '..-..'):
+        done = openstack.run(f'lease change night --end-date "{words}"')
+        assert re.match(rf'end_date: 20..-{date} 06:00 UTC\n', done.stderr)
+    line = 'lease change night --end-date 2030-01-02T06:00'
+    assert openstack.run(line).stderr == ''
 
 
 def test_the_timeline_is_drawn(program, night):

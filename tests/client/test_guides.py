@@ -13,10 +13,19 @@ from tests.standins.clients import add_compute_node
 from tests.standins.neutron import NETWORK
 
 USER = pathlib.Path(__file__).parents[2] / 'doc/source/user'
+# A command, and the table that it shows, if the page has one.
 COMMAND = re.compile(
-    r'^ +\$ openstack reservation ((?:.*\\\n)*.*)$', re.MULTILINE
+    r'^ +\$ openstack reservation ((?:.*\\\n)*.*)((?:\n +[+|].*)*)$', re.M
 )
 HOST = {'resource_type': 'physical:host', 'min': 1, 'max': 1}
+
+
+def cells(text):
+    """Return the cells of a table, without the words that have digits."""
+    return [
+        [re.sub(r'\S*\d\S*', '#', cell).strip() for cell in line.split('|')]
+        for line in text.splitlines() if '|' in line
+    ]
 
 
 def known_ids(client):
@@ -34,13 +43,13 @@ def known_ids(client):
         '<offer id>': offers[0].id,
         '<reservation id>': next((
             each.reservations[0]['id'] for each in client.leases()
-            if each.name == 'day-run'
+            if each.name in ('day-run', 'training')
         ), ''),
     }
 
 
 @pytest.mark.parametrize('page', [
-    'leases', 'offers', 'capacity', 'timeline',
+    'tutorial', 'leases', 'offers', 'capacity', 'timeline',
     pytest.param('requests', marks=tables.EVERY),
     pytest.param('series', marks=tables.EVERY),
 ])
@@ -71,10 +80,12 @@ def test_the_commands_of_a_page_run_in_its_order(
     shell = conftest.Shell('openstack', endpoint, tmp_path)
     lines = COMMAND.findall((USER / f'{page}.rst').read_text())
     assert lines
-    for line in lines:
+    for line, shown in lines:
         # The blocks of a page are indented by three.
         typed = line.replace('\\\n   ', '')
         if '<' in typed or 'flavor_id' in typed:
             for name, value in known_ids(client).items():
                 typed = typed.replace(name, value)
-        shell.do(*shlex.split(typed))
+        answer = shell.do(*shlex.split(typed))
+        if page == 'tutorial' and shown:
+            assert cells(answer) == cells(shown)

@@ -59,6 +59,7 @@ def stack(alice, login, monkeypatch):
     return make
 
 
+@pytest.mark.row('F93')
 @pytest.mark.parametrize('reservation', [
     HOSTS,
     {
@@ -162,6 +163,7 @@ def dashboard(alice, login, monkeypatch):
     return SimpleNamespace(client=client, forms=forms, request=request)
 
 
+@pytest.mark.row('F93')
 @pytest.mark.parametrize('asked', [
     {'resource_type': 'host', 'min_hosts': 1, 'max_hosts': 2},
     *(

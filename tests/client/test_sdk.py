@@ -149,6 +149,7 @@ CALLS = (
 )
 
 
+@pytest.mark.row('F102')
 @tables.EVERY
 def test_every_operation_has_a_method(service, connect):
     service.manager.flavors.sync()
@@ -380,6 +381,7 @@ def test_the_version_can_be_chosen(admin, connect):
         blazar.search_offers(reservations=[HOST], duration='1h')
 
 
+@pytest.mark.row('F129')
 def test_the_client_needs_nothing_of_a_service():
     """Neither Nova, nor a database, nor a message bus is imported."""
     code = (

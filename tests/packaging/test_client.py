@@ -8,16 +8,23 @@ import tomllib
 
 import pytest
 
+from tests.packaging import pythons
 from tests.packaging import source
 from tests.packaging.test_wheel import names
 
 # Seconds in which a user has the client; most of them are for other packages.
 SOON = 300
+# A user's workstation may have an old Python.
+OLDEST = '3.9'
 WHICH = """
-import importlib.metadata, blazar_sched_client
-from blazar_sched_client.osc import lease, plugin
+import importlib, importlib.metadata, pkgutil
+import blazar_sched_client
+for each in pkgutil.walk_packages(
+    blazar_sched_client.__path__, 'blazar_sched_client.'
+):
+    importlib.import_module(each.name)
 for each in importlib.metadata.distributions():
-    print(each.name.lower())
+    print(each.metadata['Name'].lower())
 """
 
 
@@ -34,11 +41,17 @@ def project(folder):
     return tomllib.loads(text)['project']
 
 
+def test_the_client_asks_for_no_later_python():
+    client = project(source.ROOT / 'client')
+    assert client['requires-python'] == f'>={OLDEST}'
+
+
 def test_both_distributions_have_one_version():
     client = project(source.ROOT / 'client')
     assert client['version'] == project(source.ROOT)['version']
 
 
+@pytest.mark.row('F129')
 def test_the_wheel_is_the_package_on_any_platform(wheel):
     assert names(wheel) == {
         name.removeprefix('client/') for name in source.files()
@@ -47,7 +60,14 @@ def test_the_wheel_is_the_package_on_any_platform(wheel):
     assert wheel.name.endswith('-py3-none-any.whl')
 
 
-def test_the_client_is_soon_installed_without_a_compiler(wheel, tmp_path):
+@pytest.mark.parametrize('version', [OLDEST, None])
+def test_the_client_is_soon_installed_without_a_compiler(
+    version, wheel, tmp_path
+):
+    python = sys.executable if version is None else pythons.find(version)
+    if python is None:
+        pytest.skip(f'Python {version} is not installed')
+
     def run(*command):
         done = subprocess.run(
             command, cwd=tmp_path, env=source.environment(CC='/bin/false'),
@@ -56,7 +76,7 @@ def test_the_client_is_soon_installed_without_a_compiler(wheel, tmp_path):
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
-    run(sys.executable, '-m', 'venv', tmp_path / 'venv')
+    run(python, '-m', 'venv', tmp_path / 'venv')
     python = tmp_path / 'venv/bin/python'
     begin = time.monotonic()
     run(python, '-m', 'pip', '--no-input', 'install', wheel)

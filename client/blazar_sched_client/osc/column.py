@@ -27,7 +27,7 @@ class Column(columns.FormattableColumn[Any]):
 
 def column(value: Any, zone: Zone) -> Any:
     """Return a value of the API for cliff's formatters."""
-    if isinstance(value, list | dict) or (
+    if isinstance(value, (list, dict)) or (
         isinstance(value, str) and times.is_time(value)
     ):
         return Column(value, zone)

@@ -118,9 +118,7 @@ class ListReservation(verb.Command, command.Lister):
     """
 
     options = (
-        text(
-            'lease', 'Name or ID of the lease', metavar='<lease>', nargs='?'
-        ),
+        text('lease', 'Name or ID of the lease', metavar='<lease>', nargs='?'),
     )
 
     def take_action(

@@ -13,7 +13,6 @@ class LeaseRequest(verb.Noun):
     """A command about a lease request."""
 
     resource = resources.LeaseRequest
-    hidden = ()
 
     def show(
         self, found: Resource, parsed_args: argparse.Namespace
@@ -42,4 +41,6 @@ class CreateLeaseRequest(verb.Waiting, LeaseRequest, verb.Create):
 
     goal = 'BOOKED'
     failures = ('LAPSED', 'CANCELLED')
+    # Only the answer to this request still has the reservations.
+    hidden = ()
     required = ('duration', 'latest_start_date')

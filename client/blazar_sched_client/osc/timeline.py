@@ -60,7 +60,7 @@ class ShowTimeline(verb.Command, command.Lister):
         )
         return ('row', canvas.axis()), [
             (label, canvas.draw(row))
-            for label, row in zip(labels, found.rows, strict=True)
+            for label, row in zip(labels, found.rows)
         ]
 
 
@@ -70,7 +70,7 @@ def _label(row: dict[str, Any]) -> str:
     return name if row['available'] else f'{name} (out of service)'
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True)
 class Canvas:
     """A window that is drawn with a number of characters."""
 

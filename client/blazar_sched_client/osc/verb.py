@@ -5,6 +5,8 @@ A command names its noun, of which it has its options and columns. The help of
 a command is its docstring.
 """
 
+from __future__ import annotations
+
 import argparse
 from collections.abc import Iterable
 from collections.abc import Iterator
@@ -85,11 +87,20 @@ class Command(command.Command):
             name = settings.get('dest', flag.lstrip('-').replace('-', '_'))
             values[name] = getattr(parsed_args, name)
         return {
-            name: times.read(value, parsed_args.times)
+            name: self.time(name, value, parsed_args.times)
             if isinstance(value, times.Time) else value
             for name, value in values.items()
             if value is not None and value is not False
         }
+
+    def time(
+        self, name: str, text: times.Time, zone: times.Zone
+    ) -> str | None:
+        """Return a time of the user; show the time that words mean."""
+        found = times.read(text, zone)
+        if found and found != text and not times.has_year(text):
+            self.app.stderr.write(f'{name}: {times.show(found, zone)}\n')
+        return found
 
 
 class Noun(Command):
