@@ -132,6 +132,7 @@ def test_kinds_of_servers_that_exist(bare_cloud, boot, read):
     } == {(0, 1800)}
 
 
+@pytest.mark.row('F119')
 @pytest.mark.more
 def test_deleted_and_shelved_servers(bare_cloud, boot, read, monkeypatch):
     monkeypatch.setattr(nova_history, '_BUILD', 0)

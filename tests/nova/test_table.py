@@ -50,6 +50,7 @@ class TestWholeHosts:
 
         assert lab.passing(hints={'reservation': mine}) == ['c1']
 
+    @pytest.mark.row('F97')
     def test_a_label_names_an_open_reservation_of_the_project(self, lab):
         lab.register('c1', 'c2', 'c3')
         labels = {'team': 'vision: "1"'}
@@ -90,6 +91,7 @@ class TestWholeHosts:
             'c1', hints={'reservation': theirs}, project_id=THEIRS
         )
 
+    @pytest.mark.row('F83')
     def test_a_project_that_it_is_shared_with(self, lab):
         lab.register('c1')
         shared = lab.reserve('c1', start=-60, projects=(THEIRS,))

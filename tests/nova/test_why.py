@@ -55,6 +55,7 @@ def hosts(decisions):
     return dict(found)
 
 
+@pytest.mark.row('F91')
 def test_four_hosts_have_four_reasons(lab, ask):
     lab.register('c1', 'c3', 'c4')
     lab.register('c2', hold='dedicated')

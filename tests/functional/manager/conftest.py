@@ -23,6 +23,8 @@ from tests.standins.clients import add_compute_node
 from tests.standins.clients import Nova
 from tests.standins.clients import Placement
 from tests.standins.neutron import NeutronApi
+from tests.told import notified
+from tests.waiting import at_once
 
 START = 1_800_000_000
 
@@ -88,6 +90,10 @@ class ManagerInMemory:
             h for h in self.ledger.hosts() if h.hypervisor_hostname == name
         )
 
+    def names(self):
+        """Return the hostnames of the registered hosts, by uuid."""
+        return {h.uuid: h.hypervisor_hostname for h in self.ledger.hosts()}
+
     def wait(self, seconds):
         self.waited += seconds
         self.clock.now += max(1, round(seconds))
@@ -101,6 +107,10 @@ class ManagerInMemory:
             self.hosts.create(name, values)
         return id_
 
+    def add_hosts(self, *names, **values):
+        """Add compute nodes, each as by `add_host`; return their uuids."""
+        return [self.add_host(name, **values) for name in names]
+
     def set_up(self, *names, up=True):
         """Set nova-compute of nodes up or down, and let the monitor poll."""
         for name in names:
@@ -111,6 +121,13 @@ class ManagerInMemory:
 
     def fail(self, *names):
         self.set_up(*names, up=False)
+
+    def monitor_at_once(self, conf):
+        """Let the monitors of four managers poll at the same time."""
+        others = [self.another(conf) for _ in range(3)]
+        at_once(*(manager.monitor.step for manager in (self.manager, *others)))
+        for other in others:
+            other.ledger.close()
 
     def add_server(self, node, project_id='other', vcpus=1, **values):
         server = Server(**{
@@ -127,9 +144,15 @@ class ManagerInMemory:
         self.nova.stored[server.uuid] = server
         return server
 
-    def create(self, *reservations, start=100, end=200, **values):
-        """Create a lease; times are seconds from now."""
-        return self.leases.create({
+    def add_own_server(self, lease, node='a', project_id='project', **values):
+        """Add a server that names the first reservation of a lease."""
+        return self.add_server(
+            node, project_id, reservation_id=lease.reservations[0].id, **values
+        )
+
+    def values(self, *reservations, start=100, end=200, **values):
+        """Return the values of a new lease; times are seconds from now."""
+        return {
             'name': 'lease',
             'project_id': 'project',
             'user_id': 'user',
@@ -138,7 +161,25 @@ class ManagerInMemory:
             'before_end': None,
             'reservations': list(reservations) or [hosts()],
             **values,
-        })
+        }
+
+    def create(self, *reservations, **values):
+        """Create a lease; arguments as of `values`."""
+        return self.leases.create(self.values(*reservations, **values))
+
+    def start_lease(self, *reservations, **values):
+        """Create a lease that starts now, and run its start."""
+        lease = self.create(*reservations, start='now', **values)
+        self.run()
+        return lease
+
+    def update_lease(self, lease, **values):
+        return self.leases.update(lease.id, None, values)
+
+    def change_reservation(self, lease, **values):
+        """Change the first reservation of a lease; return the lease."""
+        change = {'id': lease.reservations[0].id, **values}
+        return self.update_lease(lease, reservations=[change])
 
     def refuse(self, *reservations, **values):
         """Check that a lease finds too few hosts; arguments as of `create`."""
@@ -253,10 +294,24 @@ def on(world):
     """Return the names of the hosts that a lease holds."""
 
     def on(lease):
-        names = {h.uuid: h.hypervisor_hostname for h in world.ledger.hosts()}
+        names = world.names()
         return sorted(names[host] for _, host, _ in world.held(lease))
 
     return on
+
+
+@contextlib.contextmanager
+def refused(error, field, **matching):
+    """Check that an error is raised that names a field."""
+    with pytest.raises(error, **matching) as refusal:
+        yield refusal
+    assert refusal.value.field == field
+
+
+@pytest.fixture
+def told(world, monkeypatch):
+    """The notifications of the manager, (type, payload), none of them sent."""
+    return notified(world.manager, monkeypatch)
 
 
 class Killed(BaseException):

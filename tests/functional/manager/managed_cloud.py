@@ -37,6 +37,16 @@ class ManagedCloud:
         for name in self.hosts:
             self.manager.hosts.create(name, {})
 
+    def create(self, *reservations, start=1000, end=2000, **values):
+        """Create a lease; times are in seconds from now."""
+        now = self.clock.now
+        return self.manager.leases.create({
+            'name': 'lease', 'project_id': 'project', 'user_id': 'user',
+            'start': start if start == 'now' else now + start,
+            'end': now + end, 'before_end': None,
+            'reservations': list(reservations), **values,
+        })
+
     def run_until(self, lease, status):
         """Let time pass until a lease has a state, for ten minutes at most."""
         until = self.clock.now + 600
@@ -75,13 +85,6 @@ class NotifyingCloud(ManagedCloud):
     def sync(self):
         """Synchronize the ledger's instance records with Nova."""
         self.manager.instances.sync()
-
-    def create(self, *reservations, start=1000, end=2000):
-        return self.manager.leases.create({
-            'name': 'lease', 'project_id': 'project', 'user_id': 'user',
-            'start': self.now + start, 'end': self.now + end,
-            'before_end': None, 'reservations': list(reservations),
-        })
 
     def lease(self, lease):
         return self.ledger.lease(lease.id)

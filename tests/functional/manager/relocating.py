@@ -62,7 +62,7 @@ class RelocatingManager(ManagerInMemory):
 
     def path(self, server):
         """Return the hosts of a server's path, by name."""
-        names = {h.uuid: h.hypervisor_hostname for h in self.ledger.hosts()}
+        names = self.names()
         path = self.ledger.instance(server.uuid).path
         return [names[stay.host] for stay in path]
 
@@ -90,7 +90,7 @@ class RelocatingManager(ManagerInMemory):
                 assert used <= VCPUS, (host, at - now, mine)
         # Nobody but the lease is on its hosts.
         nodes = {s.node for s in self.nova.stored.values()}
-        names = {h.uuid: h.hypervisor_hostname for h in self.ledger.hosts()}
+        names = self.names()
         for a in allocations:
             if a.whole and a.start <= now < a.end:
                 assert names[a.host] not in nodes

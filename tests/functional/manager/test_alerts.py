@@ -72,8 +72,7 @@ def recorded(world, conf, monkeypatch):
     for module in loop, ledger:
         monkeypatch.setattr(module, 'time', times)
     world.begin(conf)
-    for name in 'ab':
-        world.add_host(name)
+    world.add_hosts('a', 'b')
     return Recorded(world)
 
 

@@ -162,7 +162,7 @@ def come_back(cloud):
         cloud.run(5)
 
 
-@pytest.mark.parametrize('many', [2, pytest.param(50, marks=pytest.mark.more)])
+@pytest.mark.row('F125')
 class TestAnHour:
     def test_all_leases_are_late_and_none_fails(
         self, cloud, away, trouble, many, monkeypatch, caplog
@@ -202,6 +202,16 @@ class TestAnHour:
         assert cloud.statuses() == {'STARTING': many, 'TERMINATING': many}
         come_back(cloud)
         assert cloud.statuses() == {'ACTIVE': many, 'TERMINATED': many}
+
+
+@pytest.mark.more
+@pytest.mark.parametrize('many', [50])
+@pytest.mark.parametrize('trouble', [
+    'Nova does not answer', 'Placement is overloaded',
+    'Keystone does not answer',
+])
+class TestAnHourOfMany(TestAnHour):
+    """One failure of each service, with many leases."""
 
 
 def test_a_counted_failure_fails_leases(cloud, many, monkeypatch):

@@ -15,7 +15,6 @@ from blazar_sched.domain.inventory import Inventory
 from blazar_sched.domain.way import NOT
 from blazar_sched.service.clients.nova import Hypervisor
 from blazar_sched.service.upkeep.monitor import SETTLING
-from tests.told import notified
 
 GOLD = 'CUSTOM_BAREMETAL_GOLD'
 FLAVOR = Flavor('gold', 'gold', 32, 131072, 1000, extra_specs={
@@ -76,12 +75,6 @@ def ironic(world):
 
 
 @pytest.fixture
-def told(world, monkeypatch):
-    """The notifications of the manager."""
-    return notified(world.manager, monkeypatch)
-
-
-@pytest.fixture
 def nodes(ironic):
     """Three nodes of one nova-compute."""
     return [ironic.add(name) for name in ('n1', 'n2', 'n3')]
@@ -100,7 +93,7 @@ def on_node(name):
 
 def places(world, lease):
     """Return the nodes that a lease holds."""
-    names = {h.uuid: h.hypervisor_hostname for h in world.ledger.hosts()}
+    names = world.names()
     return sorted(
         names[a.host] for a, _ in world.ledger.allocations(lease_id=lease.id)
     )
@@ -137,8 +130,7 @@ class TestClass:
         world.refuse(slots())
 
     def test_figures_of_a_cloud_of_nodes_alone(self, world, nodes):
-        lease = world.create(golds(2), start='now', end=HOUR)
-        world.run()
+        lease = world.start_lease(golds(2), end=HOUR)
         assert world.lease(lease).status == 'ACTIVE'
         [part] = world.manager.capacity.get('project', flavor_id='gold')[
             'parts'
@@ -160,8 +152,7 @@ class TestNodeInUse:
     """Nova reserves a node while a server is on it."""
 
     def test_own_server_does_not_degrade_the_lease(self, world, ironic, nodes):
-        lease = world.create(golds(), start='now', end=HOUR)
-        world.run()
+        lease = world.start_lease(golds(), end=HOUR)
         [name] = places(world, lease)
         [reservation] = lease.reservations
         ironic.boot(name, project_id='project', reservation_id=reservation.id)
@@ -191,6 +182,7 @@ class TestNodeInUse:
         assert 'lease.at_risk' not in dict(told)
 
 
+@pytest.mark.row('F113')
 class TestCleaning:
     """A node that is reserved without a server, as while it is cleaned."""
 
@@ -242,8 +234,7 @@ class TestCleaning:
     ):
         ironic.add('n1', cleaning_time='30')
         ironic.add('n2')
-        lease = world.create(golds() | on_node('n1'), start='now', end=6000)
-        world.run()
+        lease = world.start_lease(golds() | on_node('n1'), end=6000)
         [reservation] = lease.reservations
         own = {'project_id': 'project', 'reservation_id': reservation.id}
         ironic.delete(ironic.boot('n1', **own))
@@ -372,8 +363,7 @@ class TestAggregates:
 
     def test_leases_of_two_nodes_end_one_by_one(self, world, nodes, whole):
         one = world.create(whole(), start='now', end=HOUR)
-        other = world.create(whole(), start='now', end=2 * HOUR)
-        world.run()
+        other = world.start_lease(whole(), end=2 * HOUR)
         assert places(world, one) != places(world, other)
 
         def having():
@@ -394,10 +384,7 @@ class TestAggregates:
         self, world, ironic, on_end
     ):
         ironic.add('n1')
-        lease = world.create(
-            golds() | {'on_end': on_end}, start='now', end=HOUR
-        )
-        world.run()
+        lease = world.start_lease(golds() | {'on_end': on_end}, end=HOUR)
         ironic.add('n2')
         # The node fails in the hands of the owner.
         world.nova.nodes.pop('n1')
@@ -412,8 +399,7 @@ class TestAggregates:
 
     def test_slots_in_use_leave_their_node_at_the_end(self, world, ironic):
         ironic.add('n1')
-        lease = world.create(golds(), start='now', end=HOUR)
-        world.run()
+        lease = world.start_lease(golds(), end=HOUR)
         [(_, slots)] = world.placement.children
         world.placement.used['n1', slots] = 1
         ironic.add('n2')

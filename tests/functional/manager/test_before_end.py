@@ -3,7 +3,6 @@
 
 import dataclasses
 
-from oslo_messaging.notify import _impl_test
 import pytest
 
 from blazar_sched.domain import exception
@@ -20,8 +19,7 @@ def world(world):
 
 def furnish(world):
     """Add three hosts and a flavor."""
-    for name in 'abc':
-        world.add_host(name)
+    world.add_hosts('a', 'b', 'c')
     world.nova.known_flavors = [Flavor('f', 'small', 1, 512, 1)]
     world.manager.flavors.sync()
 
@@ -42,8 +40,7 @@ def flavors(**parameters):
 def active(world, *reservations, **values):
     """Return an active lease; its end is announced in 50 s."""
     values = {'before_end': world.now + 50, **values}
-    lease = world.create(*reservations, start='now', **values)
-    world.run()
+    lease = world.start_lease(*reservations, **values)
     return world.lease(lease)
 
 
@@ -72,10 +69,7 @@ def image_of(server, lease, reservation):
 class TestSnapshot:
     def test_each_server_of_any_reservation_on_hosts(self, world, ask):
         lease = active(world, ask(before_end='snapshot'))
-        id_ = lease.reservations[0].id
-        mine = world.add_server(
-            'a', 'project', reservation_id=id_, name='mine'
-        )
+        mine = world.add_own_server(lease, name='mine')
         world.add_server('a', 'other', name='another')
         world.run(50)
         assert world.nova.images == [
@@ -123,13 +117,8 @@ class TestSnapshot:
         'still', ['ERROR', 'SHELVED', 'SHELVED_OFFLOADED', 'RESCUE']
     )
     def test_a_server_that_cannot_be_copied_is_said_at_once(
-        self, conf, world, whole, still
+        self, world, whole, told, still
     ):
-        _impl_test.reset()
-        conf.set_override(
-            'driver', ['test'], 'oslo_messaging_notifications'
-        )
-        world.begin(conf)
         lease = active(world, whole(before_end='snapshot'))
         copied = self.bound(world, lease)
         server = self.bound(world, lease, status=still)
@@ -138,9 +127,7 @@ class TestSnapshot:
         assert_failed(world, lease, f'{server.uuid}, which is {still}')
         # The other servers are copied nevertheless.
         assert [image[0] for image in world.nova.images] == [copied.uuid]
-        world.manager.notifier.step()
-        types = {m['event_type'] for _, m, *_ in _impl_test.NOTIFICATIONS}
-        _impl_test.reset()
+        types = {event_type for event_type, _ in told}
         assert {
             'lease.event.before_end_lease.error', 'lease.degraded'
         } <= types
@@ -188,9 +175,7 @@ class TestSnapshot:
         server = self.bound(world, lease)
         for _ in range(2):
             world.run(3600)
-            longer = world.leases.update(
-                lease.id, None, {'end': world.now + 7200}
-            )
+            longer = world.update_lease(lease, end=world.now + 7200)
             assert status(world, lease) == 'UNDONE'
         world.run(3600)
         assert len(world.nova.images) == 3
@@ -206,9 +191,8 @@ class TestSnapshot:
         self.bound(world, lease)
         for _ in range(2):
             world.run(50)
-        world.leases.update(
-            lease.id, None,
-            {'end': lease.end + 1000, 'before_end': lease.before_end},
+        world.update_lease(
+            lease, end=lease.end + 1000, before_end=lease.before_end,
         )
         world.run()
         assert len(world.nova.images) == 2
@@ -280,9 +264,7 @@ class TestLate:
     """A reservation is added after the end was announced."""
 
     def add(self, world, lease, reservation):
-        return world.leases.update(
-            lease.id, None, {'reservations': [reservation]}
-        )
+        return world.update_lease(lease, reservations=[reservation])
 
     def test_only_servers_of_the_added_reservation_are_copied(
         self, world, whole
@@ -290,8 +272,7 @@ class TestLate:
         lease = active(
             world, whole(before_end='snapshot'), end=7200, before_end='default'
         )
-        old = lease.reservations[0].id
-        first = world.add_server('a', 'project', reservation_id=old)
+        first = world.add_own_server(lease)
         for seconds in (3600, 1):
             world.run(seconds)
         assert [image[0] for image in world.nova.images] == [first.uuid]

@@ -91,41 +91,24 @@ class TestBook:
         world.create(hosts(2, 2))
 
     @pytest.mark.parametrize('see', [look, sync])
-    def test_stays_while_nova_builds(self, world, see):
+    @pytest.mark.parametrize('shown, found', [
+        ({}, ('a', True)),
+        ({'node': 'a', 'status': 'ACTIVE', 'task': None}, ('a', False)),
+        # The compute service of the first host has refused.
+        ({'node': 'b', 'status': 'ACTIVE', 'task': None}, ('b', False)),
+        ({'status': 'ERROR', 'task': None}, None),
+        (None, None),
+    ], ids=['builds', 'as booked', 'elsewhere', 'failed', 'deleted'])
+    def test_record_is_what_nova_shows(self, world, see, shown, found):
         server = place(world, 'a')
+        if shown is None:
+            del world.nova.stored[server.uuid]
+        else:
+            change(world, server, **shown)
         see(world)
-        assert record(world, server).building
-        assert record(world, server).host == world.host('a').uuid
-
-    @pytest.mark.parametrize('see', [look, sync])
-    def test_ends_when_nova_names_the_host(self, world, see):
-        server = place(world, 'a')
-        built(world, server, 'a')
-        see(world)
-        assert not record(world, server).building
+        left = record(world, server)
+        assert found == (left and (world.names()[left.host], left.building))
         world.check()
-
-    @pytest.mark.parametrize('see', [look, sync])
-    def test_another_host_after_all(self, world, see):
-        """The compute service of the first host has refused."""
-        server = place(world, 'a')
-        built(world, server, 'b')
-        see(world)
-        assert record(world, server).host == world.host('b').uuid
-
-    @pytest.mark.parametrize('see', [look, sync])
-    def test_a_failed_build_leaves_nothing(self, world, see):
-        server = place(world, 'a')
-        change(world, server, status='ERROR', task=None)
-        see(world)
-        assert record(world, server) is None
-
-    @pytest.mark.parametrize('see', [look, sync])
-    def test_a_server_deleted_meanwhile_leaves_nothing(self, world, see):
-        server = place(world, 'a')
-        del world.nova.stored[server.uuid]
-        see(world)
-        assert record(world, server) is None
 
     def test_building_server_is_queried_again(self, world):
         """No notification is needed."""
@@ -154,15 +137,12 @@ class TestBook:
         )
         assert world.ledger.instances() == []
 
-    @pytest.mark.parametrize(
-        ('wanted', 'hinted'),
-        [(instances(), True), (hosts(magnetic=True), False)],
-        ids=['by hint', 'magnetic'],
-    )
+    @pytest.mark.parametrize(('wanted', 'hinted'), [
+        (instances(), True), (hosts(magnetic=True), False),
+    ], ids=['by hint', 'magnetic'])
     def test_counts_in_its_reservation(self, world, wanted, hinted):
         """As a look at Nova's server would have it count."""
-        lease = world.create(wanted, start='now', project_id='mine')
-        world.run()
+        lease = world.start_lease(wanted, project_id='mine')
         held = world.ledger.allocations()
         [reservation] = lease.reservations
         hint = reservation.id if hinted else None
@@ -178,10 +158,9 @@ class TestBook:
             booked, building=False
         )
 
-    @pytest.mark.parametrize(
-        ('late', 'booked', 'told'),
-        [(61, False, 1), (60, True, 0), (-60, True, 0), (-61, True, 1)],
-    )
+    @pytest.mark.parametrize(('late', 'booked', 'told'), [
+        (61, False, 1), (60, True, 0), (-60, True, 0), (-61, True, 1),
+    ])
     def test_a_wrong_clock_or_an_old_announcement_is_told(
         self, world, caplog, late, booked, told
     ):

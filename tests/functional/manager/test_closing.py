@@ -11,6 +11,7 @@ from tests.functional.manager.managed_cloud import NotifyingCloud
 LEAD, NOTICE = 600, 120
 
 
+@pytest.mark.row('F75')
 class TestHostThatComesOrGoes:
     def test_host_is_closed_before_it_comes_and_after_it_goes(self, world, on):
         world.add_host('a')

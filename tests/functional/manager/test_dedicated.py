@@ -8,6 +8,7 @@ is never open to all servers.
 import pytest
 
 from blazar_sched.domain import exception
+from tests.functional.manager.conftest import hosts
 from tests.functional.manager.managed_cloud import ManagedCloud
 from tests.standins.rest import answer
 from tests.standins.rest import Trouble
@@ -58,17 +59,7 @@ class DedicatedCloud(ManagedCloud):
 
     def live(self):
         """Run a lease of a whole host from its creation to its end."""
-        lease = self.manager.leases.create({
-            'name': 'lease',
-            'project_id': 'project',
-            'user_id': 'user',
-            'start': 'now',
-            'end': self.clock.now + 1000,
-            'before_end': None,
-            'reservations': [
-                {'resource_type': 'physical:host', 'min': 1, 'max': 1},
-            ],
-        })
+        lease = self.create(hosts(), start='now', end=1000)
         [(held, _)] = self.ledger.allocations(lease_id=lease.id)
         mine = {n for n in 'ab' if self.cloud.uuid(n) == held.host}
         self.run_until(lease, 'ACTIVE')

@@ -91,9 +91,18 @@ def looks(monkeypatch):
     return found
 
 
+@pytest.fixture
+def told(world, monkeypatch):
+    """The notifications of leases: (type, id of the lease)."""
+    return notified(
+        world.manager, monkeypatch,
+        lambda event_type, payload: (event_type, payload['lease_id']),
+    )
+
+
 def places(world, lease):
     """Return how many GPUs a lease holds, by the name of the host."""
-    names = {h.uuid: h.hypervisor_hostname for h in world.ledger.hosts()}
+    names = world.names()
     return {
         names[a.host]: a.amounts.get(GPU)
         for a, _ in world.ledger.allocations(lease_id=lease.id)
@@ -232,8 +241,7 @@ class TestReservation:
         other = ALIASES[1].replace('h100', 'k80')
         conf.set_override('pci_alias', [other], 'nova')
         world.begin(conf)
-        change = {'id': lease.reservations[0].id, 'amount': 2}
-        world.leases.update(lease.id, 'project', {'reservations': [change]})
+        world.change_reservation(lease, amount=2)
         assert places(world, lease) == {'a': 2}
 
     def test_a_lease_from_before_the_upgrade_can_grow(
@@ -293,8 +301,7 @@ class TestReservation:
     ):
         add('a', 3)
         add('b', 3)
-        lease = world.create(gpus(3), start='now', end=200)
-        world.run()
+        lease = world.start_lease(gpus(3), end=200)
         [on] = places(world, lease)
         card = f'{on}-0'
         host = world.host(on)
@@ -361,16 +368,9 @@ class TestReservation:
         assert change(1, lease.end) == {'a': 1}
 
     def test_devices_that_become_unlike_are_healed(
-        self, world, add, flavors, monkeypatch
+        self, world, add, flavors, told
     ):
-        told = notified(
-            world.manager, monkeypatch,
-            lambda kind, payload: (kind, payload['lease_id']),
-        )
-        flavors(
-            any={f'resources:{GPU}': '1'},
-            fast={f'resources:{GPU}': '1', 'trait:CUSTOM_FAST': 'required'},
-        )
+        flavors(**BOTH)
         host = add('a', 2, ('CUSTOM_FAST',))
         fast, any_ = (world.create(gpus(1, name)) for name in ('fast', 'any'))
         # Either device may be in use by others: the fast one, too.
@@ -389,19 +389,14 @@ class TestReservation:
         world.check()
 
     def test_devices_that_become_unlike_in_the_window_are_told_of_once(
-        self, world, add, flavors, monkeypatch
+        self, world, add, flavors, told
     ):
-        told = []
         flavors(
             fast={f'resources:{GPU}': '1', 'trait:CUSTOM_FAST': 'required'}
         )
         host = add('a', 2, ('CUSTOM_FAST',))
-        lease = world.create(gpus(1, 'fast'), start='now', end=900)
-        world.run()
-        told = notified(
-            world.manager, monkeypatch,
-            lambda kind, payload: (kind, payload['lease_id']),
-        )
+        lease = world.start_lease(gpus(1, 'fast'), end=900)
+        told.clear()
         world.placement.put_below(host.uuid, 'a-0', {GPU: ONE})
         add('b', 2, ('CUSTOM_FAST',))
         for _ in range(3):
@@ -417,19 +412,15 @@ class TestReservation:
         assert told == [('lease.at_risk', lease.id)] * 2
 
     @pytest.mark.parametrize('wanted, place, reservation', [
-        (
-            f'[">=", "$resources:{GPU}", "2"]', 'device', 'physical:host',
-        ),
+        (f'[">=", "$resources:{GPU}", "2"]', 'device', 'physical:host'),
         ('["==", "$device_trait:CUSTOM_FAST", "true"]', 'device',
          'physical:host'),
         ('["==", "$trait:CUSTOM_NEAR", "true"]', 'host', 'physical:host'),
         ('["==", "$trait:CUSTOM_NEAR", "true"]', 'host', 'virtual:instance'),
     ])
     def test_a_lease_leaves_a_host_that_no_longer_meets_its_requirement(
-        self, world, add, monkeypatch, wanted, place, reservation
+        self, world, add, told, wanted, place, reservation
     ):
-        told = []
-
         def near(name):
             host = add(name, 2, ('CUSTOM_FAST',))
             world.placement.traits_[host.uuid] = ('CUSTOM_NEAR',)
@@ -454,10 +445,7 @@ class TestReservation:
             ) for start, end in ((300, 400), ('now', 200))
         )
         world.run()
-        told = notified(
-            world.manager, monkeypatch,
-            lambda kind, payload: (kind, payload['lease_id']),
-        )
+        told.clear()
         if place == 'host':
             world.placement.traits_[host.uuid] = ()
             world.placement.generations_[host.uuid] += 1
@@ -616,39 +604,31 @@ class TestSeveralReasons:
         for name in 'ab':
             change_device(world, name, 0, ONE)
         look(world)
-        change = {'id': lease.reservations[0].id, 'min': 1}
-        world.leases.update(lease.id, None, {'reservations': [change]})
+        world.change_reservation(lease, min=1)
         assert len(places(world, lease)) == 2
         with pytest.raises(exception.NotEnoughHostsAvailable):
-            world.leases.update(lease.id, None, {'reservations': [
-                {'id': lease.reservations[0].id, 'min': 3, 'max': 3},
-            ]})
+            world.change_reservation(lease, min=3, max=3)
 
     def test_an_active_lease_goes_on_on_a_host_that_does_not_suit(
         self, world, add, whole
     ):
         add('a', 1, (FAST,))
-        lease = world.create(
-            whole(hypervisor_properties=WITH_FAST), start='now', end=300
+        lease = world.start_lease(
+            whole(hypervisor_properties=WITH_FAST), end=300,
         )
-        world.run()
         change_device(world, 'a', 0, ONE)
         look(world)
         end = lease.end + 100
         assert world.manager.extensions.get(lease.id, None, end)['end'] == end
-        world.leases.update(lease.id, None, {'end': end})
+        world.update_lease(lease, end=end)
         assert places(world, lease) == {'a': None}
 
     def test_an_active_lease_on_a_host_that_goes_away_is_at_risk(
-        self, world, add, flavors, monkeypatch
+        self, world, add, flavors, told
     ):
         host = add('a', 2)
-        lease = world.create(gpus(2), start='now', end=300)
-        world.run()
-        told = notified(
-            world.manager, monkeypatch,
-            lambda kind, payload: (kind, payload['lease_id']),
-        )
+        lease = world.start_lease(gpus(2), end=300)
+        told.clear()
         for minutes, times in ((2, 1), (3, 1), (20, 1), (2, 2)):
             until = datetime.datetime.fromtimestamp(
                 world.now + 60 * minutes, datetime.UTC
@@ -671,53 +651,37 @@ class TestSeveralReasons:
 class TestLargeInstances:
     @pytest.mark.parametrize('limits', [{'min_unit': 4}, {'step_size': 2}])
     def test_a_host_gives_one_instance_what_placement_gives(
-        self, world, limits
+        self, world, slots, limits
     ):
         id_ = world.add_host('a', register=False)
         world.placement.providers[id_]['VCPU'] = Inventory(8, **limits)
         world.hosts.create('a', {})
+        world.refuse(slots(1, 3))
+        assert list(places(world, world.create(slots(1, 4)))) == ['a']
 
-        def create(vcpus):
-            return world.create({
-                'resource_type': 'virtual:instance', 'amount': 1,
-                'vcpus': vcpus, 'memory_mb': 1, 'disk_gb': 1,
-            })
-
-        with pytest.raises(exception.NotEnoughHostsAvailable):
-            create(3)
-        assert list(places(world, create(4))) == ['a']
-
-    def test_a_host_gives_one_instance_no_more_than_placement(self, world):
+    def test_a_host_gives_one_instance_no_more_than_placement(
+        self, world, slots
+    ):
         """The ratio allows many small instances, not one large instance."""
+
+        def inventory(total, ratio):
+            return {
+                'VCPU': Inventory(total, 0, ratio, max_unit=total),
+                'MEMORY_MB': Inventory(65536), 'DISK_GB': Inventory(1000),
+            }
+
         id_ = world.add_host('a', register=False)
-        world.placement.providers[id_] = {
-            'VCPU': Inventory(8, 0, 16.0, max_unit=8),
-            'MEMORY_MB': Inventory(65536), 'DISK_GB': Inventory(1000),
-        }
+        world.placement.providers[id_] = inventory(8, 16.0)
         world.hosts.create('a', {})
-
-        def create(vcpus, amount, **times):
-            return world.create({
-                'resource_type': 'virtual:instance', 'amount': amount,
-                'vcpus': vcpus, 'memory_mb': 1, 'disk_gb': 1,
-            }, **times)
-
-        with pytest.raises(exception.NotEnoughHostsAvailable):
-            create(9, 1)
-        lease = create(8, 16)
+        world.refuse(slots(1, 9))
+        lease = world.create(slots(16, 8))
         world.check()
         # The host is exchanged for a smaller host with the same capacity.
-        world.placement.change(id_, {
-            'VCPU': Inventory(4, 0, 32.0, max_unit=4),
-            'MEMORY_MB': Inventory(65536), 'DISK_GB': Inventory(1000),
-        })
+        world.placement.change(id_, inventory(4, 32.0))
         world.hosts.sync()
         assert world.ledger.replica.hosts[id_].inventory['VCPU'].max_unit == 4
         other = world.add_host('b', register=False)
-        world.placement.providers[other] = {
-            'VCPU': Inventory(8, 0, 16.0, max_unit=8),
-            'MEMORY_MB': Inventory(65536), 'DISK_GB': Inventory(1000),
-        }
+        world.placement.providers[other] = inventory(8, 16.0)
         world.hosts.create('b', {})
         world.monitor.step()
         assert list(places(world, lease)) == ['b']

@@ -78,17 +78,10 @@ class CloudWithTrusts(ManagedCloud):
         self.register_all()
 
     def create(self, on_end):
-        now = self.clock.now
-        return self.manager.leases.create({
-            'name': 'lease',
-            'project_id': 'project',
-            'user_id': 'user',
-            'trust_id': 'trust',
-            'start': 'now',
-            'end': now + 1000,
-            'before_end': None,
-            'reservations': [WHOLE, {**SLOTS, 'on_end': on_end}],
-        })
+        return super().create(
+            WHOLE, {**SLOTS, 'on_end': on_end}, start='now', end=1000,
+            trust_id='trust',
+        )
 
     def live(self, on_end='delete'):
         """Return the objects in the window, and the objects left afterwards.

@@ -3,13 +3,13 @@
 
 
 import pytest
-import stevedore
 
 from blazar_sched.domain import exception
 from blazar_sched.domain import window
 from blazar_sched.domain.lease import Lease
 from blazar_sched.service.enforcement import base
 from blazar_sched.service.enforcement.admission import Enforcement
+from tests import foreign
 
 LIMITS = ('MaxLeaseDurationFilter', 'MaxHorizonFilter')
 
@@ -22,8 +22,7 @@ def conf(conf):
 
 @pytest.fixture
 def world(world):
-    for name in ('compute-1', 'compute-2', 'compute-3', 'compute-4'):
-        world.add_host(name)
+    world.add_hosts('compute-1', 'compute-2', 'compute-3', 'compute-4')
     return world
 
 
@@ -33,54 +32,28 @@ def test_without_limits_everything_passes(world, whole):
 
 
 @pytest.mark.row('F76')
-@pytest.mark.parametrize(
-    'option, allowed, refused, error, field',
-    [
-        (
-            'max_lease_duration',
-            {'start': 50, 'end': 150},
-            {'start': 50, 'end': 151},
-            exception.MaxLeaseDuration,
-            'end_date',
-        ),
-        (
-            'max_lease_duration',
-            {'start': 50, 'end': 150},
-            {'start': 50, 'end': window.FOREVER},
-            exception.MaxLeaseDuration,
-            'end_date',
-        ),
-        (
-            'max_start_horizon',
-            {'start': 100, 'end': 1000},
-            {'start': 101, 'end': 1000},
-            exception.MaxStartHorizon,
-            'start_date',
-        ),
-        (
-            'max_end_horizon',
-            {'start': 1, 'end': 100},
-            {'start': 1, 'end': 101},
-            exception.MaxEndHorizon,
-            'end_date',
-        ),
-        (
-            'max_end_horizon',
-            {'start': 1, 'end': 100},
-            {'start': 1, 'end': window.FOREVER},
-            exception.MaxEndHorizon,
-            'end_date',
-        ),
-    ],
-)
+@pytest.mark.parametrize('option, allowed, refused, error, field', [
+    (
+        'max_lease_duration', (50, 150), (50, end),
+        exception.MaxLeaseDuration, 'end_date',
+    ) for end in (151, window.FOREVER)
+] + [
+    (
+        'max_end_horizon', (1, 100), (1, end), exception.MaxEndHorizon,
+        'end_date',
+    ) for end in (101, window.FOREVER)
+] + [(
+    'max_start_horizon', (100, 1000), (101, 1000), exception.MaxStartHorizon,
+    'start_date',
+)])
 def test_times_have_limits(
     world, limit, option, allowed, refused, error, field
 ):
     limit(**{option: 100})
-    kept = world.create(**allowed)
+    kept = world.create(start=allowed[0], end=allowed[1])
     with pytest.raises(error, match='100') as e:
-        world.create(**refused)
-    endless = refused['end'] == window.FOREVER
+        world.create(start=refused[0], end=refused[1])
+    endless = refused[1] == window.FOREVER
     assert ('the lease has no end: ' in str(e.value)) is endless
     assert (e.value.status, e.value.field) == (400, field)
     assert world.ledger.leases() == [kept]
@@ -88,14 +61,11 @@ def test_times_have_limits(
 
 
 @pytest.mark.row('F76')
-@pytest.mark.parametrize(
-    'option, exempt, values',
-    [
-        ('max_lease_duration', 'max_lease_duration', {'end': 500}),
-        ('max_start_horizon', 'max_horizon', {}),
-        ('max_end_horizon', 'max_horizon', {}),
-    ],
-)
+@pytest.mark.parametrize('option, exempt, values', [
+    ('max_lease_duration', 'max_lease_duration', {'end': 500}),
+    ('max_start_horizon', 'max_horizon', {}),
+    ('max_end_horizon', 'max_horizon', {}),
+])
 def test_projects_can_be_exempt(world, limit, option, exempt, values):
     limit(**{option: 0, f'{exempt}_exempt_project_ids': ['big', 'own']})
     for project_id in ('big', 'own'):
@@ -111,18 +81,14 @@ class TestUpdate:
     def lease(self, world, whole):
         return world.create(whole(2, 2), start=100, end=300)
 
-    @pytest.mark.parametrize(
-        'option, limited, error',
-        [
-            ('max_lease_duration', {'end': 301}, exception.MaxLeaseDuration),
-            (
-                'max_start_horizon',
-                {'start': 101, 'end': 301},
-                exception.MaxStartHorizon,
-            ),
-            ('max_end_horizon', {'end': 301}, exception.MaxEndHorizon),
-        ],
-    )
+    @pytest.mark.parametrize('option, limited, error', [
+        ('max_lease_duration', {'end': 301}, exception.MaxLeaseDuration),
+        (
+            'max_start_horizon', {'start': 101, 'end': 301},
+            exception.MaxStartHorizon,
+        ),
+        ('max_end_horizon', {'end': 301}, exception.MaxEndHorizon),
+    ])
     def test_a_lease_beyond_the_limit_does_not_grow(
         self, world, limit, lease, option, limited, error
     ):
@@ -146,13 +112,13 @@ class TestUpdate:
 
     def test_lease_beyond_a_limit_can_be_renamed(self, world, limit, lease):
         limit(max_lease_duration=1)
-        changed = world.leases.update(lease.id, None, {'name': 'other'})
+        changed = world.update_lease(lease, name='other')
         assert changed.name == 'other'
 
     def test_lease_beyond_a_limit_can_be_ended(self, world, limit, lease):
         world.run(150)
         limit(max_lease_duration=1, max_end_horizon=1)
-        world.leases.update(lease.id, None, {'end': 'now'})
+        world.update_lease(lease, end='now')
         world.run(1)
         assert world.lease(lease).status == 'TERMINATED'
 
@@ -182,21 +148,16 @@ def test_a_filter_that_is_not_there_is_named(conf):
 
 
 def test_a_filter_of_another_package_is_found(conf, tmp_path, monkeypatch):
-    (tmp_path / 'stranger.py').write_text(
-        'from blazar_sched.service.enforcement import base\n'
-        'class Filter(base.Filter):\n'
-        '    def check(self, asked, project):\n'
-        '        raise RuntimeError(asked.project_id)\n'
-    )
-    info = tmp_path / 'stranger-1.0.dist-info'
-    info.mkdir()
-    (info / 'METADATA').write_text('Name: stranger\nVersion: 1.0\n')
-    (info / 'entry_points.txt').write_text(
-        '[blazar_sched.enforcement]\nStrangerFilter = stranger:Filter\n'
-    )
-    monkeypatch.syspath_prepend(str(tmp_path))
-    # The filters that this process has found before.
-    monkeypatch.setattr(stevedore.ExtensionManager, 'ENTRY_POINT_CACHE', {})
+    foreign.install(tmp_path, monkeypatch, 'stranger', """
+        from blazar_sched.service.enforcement import base
+
+        class Filter(base.Filter):
+            def check(self, asked, project):
+                raise RuntimeError(asked.project_id)
+    """, """
+        [blazar_sched.enforcement]
+        StrangerFilter = stranger:Filter
+    """)
     conf.set_override('enabled_filters', ['StrangerFilter'], 'enforcement')
     admission = Enforcement(conf, None).admission()
     lease = Lease('l1', 'lease', 'p1', 'u1', 0, 1, 'PENDING')
@@ -204,6 +165,7 @@ def test_a_filter_of_another_package_is_found(conf, tmp_path, monkeypatch):
         admission.check(None, base.LeaseChange(lease, None, 0))
 
 
+@pytest.mark.row('F103')
 class TestLeadOfStart:
     @pytest.fixture(autouse=True)
     def lead(self, limit):

@@ -7,7 +7,6 @@ import threading
 import time
 import uuid
 
-from oslo_messaging.notify import _impl_test
 import pytest
 
 from blazar_sched.domain import exception
@@ -20,8 +19,6 @@ from blazar_sched.service.manager.manager import Manager
 from tests.waiting import PATIENCE
 from tests.waiting import until
 
-# The maximum number of real seconds of a step.
-
 
 class Killed(BaseException):
     """The end of the manager's process."""
@@ -29,6 +26,21 @@ class Killed(BaseException):
 
 def statuses(lease):
     return {e.event_type: e.status for e in lease.events}
+
+
+@pytest.fixture
+def before_flavor(world):
+    """before_flavor(act): call `act` with each flavor before it is made."""
+    make = world.nova.create_flavor
+
+    def arm(act):
+        def create_flavor(flavor):
+            act(flavor)
+            make(flavor)
+
+        world.nova.create_flavor = create_flavor
+
+    return arm
 
 
 class TestLife:
@@ -93,8 +105,7 @@ class TestLife:
         assert world.lease(lease).status == 'STARTING'
         world.run(10)
         assert world.lease(lease).status == 'ACTIVE'
-        id_ = lease.reservations[0].id
-        world.add_server('a', 'project', reservation_id=id_)
+        world.add_own_server(lease)
         world.run(200)
         assert world.lease(lease).status == 'TERMINATING'
         world.run(1)
@@ -146,20 +157,6 @@ class TestOrder:
         assert world.lease(first).status == 'TERMINATED'
         assert world.lease(second).status == 'ACTIVE'
 
-    def test_start_waits_for_the_end_of_the_previous_lease(self, world):
-        world.add_host('a')
-        first = world.create(start='now', end=100)
-        second = world.create(start=100, end=200)
-        world.run()
-        world.clock.now += 100
-        assert not world.runner.run(second.events[0])
-        assert world.lease(second).status == 'PENDING'
-        assert statuses(world.lease(second))['start_lease'] == 'UNDONE'
-        # The start waits exactly until the end.
-        world.run()
-        assert world.lease(first).status == 'TERMINATED'
-        assert world.lease(second).status == 'ACTIVE'
-
     def test_start_on_another_host_does_not_wait(self, world):
         world.add_host('a')
         first = world.create(start='now', end=100)
@@ -201,8 +198,7 @@ class TestOrder:
         for _ in range(2):
             world.manager.instances.sync()
         [later] = world.ledger.leases()
-        first = world.create(start='now', end=100)
-        world.run()
+        first = world.start_lease(end=100)
         world.add_server('a', 'project')
         world.nova.slowness = 10_000
         world.run(100)
@@ -276,8 +272,7 @@ class TestFailure:
     ):
         conf.set_override('server_delete_timeout', 15, 'manager')
         world.add_host('a')
-        lease = world.create(start='now', end=100)
-        world.run()
+        lease = world.start_lease(end=100)
         world.add_server('a', 'project')
         world.nova.slowness = 1
         world.nova.failures = 3
@@ -305,7 +300,7 @@ class TestFailure:
         assert statuses(failed)['start_lease'] == 'ERROR'
         assert world.nova.made_flavors
         with pytest.raises(exception.InvalidStatus):
-            world.leases.update(lease.id, None, {'end': world.now + 500})
+            world.update_lease(lease, end=world.now + 500)
         world.run(200)
         assert world.lease(lease).status == 'TERMINATED'
         assert not world.nova.made_flavors
@@ -317,10 +312,8 @@ class TestFailure:
     ):
         conf.set_override('event_max_retries', 0, 'manager')
         world.add_host('a')
-        lease = world.create(slots(1), start='now')
-        world.run()
-        change = {'id': lease.reservations[0].id, 'amount': 2}
-        world.leases.update(lease.id, None, {'reservations': [change]})
+        lease = world.start_lease(slots(1))
+        world.change_reservation(lease, amount=2)
         world.nova.failures, world.nova.refuses = 1, True
         world.run()
         now = world.lease(lease)
@@ -331,10 +324,8 @@ class TestFailure:
     ):
         """A user's own delete once aborted the end of the lease."""
         world.add_host('a')
-        lease = world.create(slots(), start='now')
-        world.run()
-        id_ = lease.reservations[0].id
-        world.add_server('a', 'project', reservation_id=id_)
+        lease = world.start_lease(slots())
+        world.add_own_server(lease)
         listed = world.nova.servers
 
         def servers(**filters):
@@ -350,8 +341,7 @@ class TestFailure:
 
     def test_start_done_twice_makes_each_object_once(self, world, slots):
         world.add_host('a')
-        lease = world.create(slots(2), start='now')
-        world.run()
+        lease = world.start_lease(slots(2))
         flavors = dict(world.nova.made_flavors)
         children = dict(world.placement.children)
         driver_start(world, lease)
@@ -363,8 +353,7 @@ class TestFailure:
 
     def test_partial_end_goes_on_where_it_failed(self, world, conf, slots):
         world.add_host('a')
-        lease = world.create(slots(2), slots(1), start='now')
-        world.run()
+        lease = world.start_lease(slots(2), slots(1))
         world.placement.failures = 1
         world.run(200)
         assert world.lease(lease).status == 'TERMINATING'
@@ -387,10 +376,8 @@ class TestGivenUp:
     def lease(self, world, slots):
         """A lease that has grown while Nova refused requests."""
         world.add_host('a')
-        lease = world.create(slots(1), start='now', end=100_000)
-        world.run()
-        change = {'id': lease.reservations[0].id, 'amount': 2}
-        world.leases.update(lease.id, None, {'reservations': [change]})
+        lease = world.start_lease(slots(1), end=100_000)
+        world.change_reservation(lease, amount=2)
         world.nova.failures, world.nova.refuses = 10**6, True
         world.run()
         assert statuses(world.lease(lease))['start_lease'] == 'ERROR'
@@ -415,16 +402,12 @@ class TestGivenUp:
         self.assert_open(world, lease)
         world.check()
 
-    def test_at_that_pace_and_told_of_once(self, world, conf, lease):
-        _impl_test.reset()
-        conf.set_override('driver', ['test'], 'oslo_messaging_notifications')
-        world.begin(conf)
+    def test_at_that_pace_and_told_of_once(self, world, lease, told):
         before, failures = world.lease(lease), world.nova.failures
         for _ in range(4 * self.PACE // 10):
             world.run(10)
         assert failures - world.nova.failures == 4
-        world.manager.notifier.step()
-        assert _impl_test.NOTIFICATIONS == []
+        assert told == []
         assert world.lease(lease).updated_at == before.updated_at
 
     def test_by_the_next_manager(self, world, conf, lease):
@@ -441,9 +424,7 @@ class TestGivenUp:
         world.nova.failures = 0
         world.run(self.PACE)
         world.add_host('b')
-        world.leases.update(
-            lease.id, None, {'reservations': [slots(1, vcpus=8)]}
-        )
+        world.update_lease(lease, reservations=[slots(1, vcpus=8)])
         world.nova.failures = 1
         world.run()
         added = world.lease(lease).reservations[1]
@@ -452,16 +433,12 @@ class TestGivenUp:
         assert world.lease(lease).reservations[1].status == 'active'
         assert not world.lease(lease).degraded
 
-    def test_healing_is_told_of(self, world, conf, lease):
-        _impl_test.reset()
-        conf.set_override('driver', ['test'], 'oslo_messaging_notifications')
-        world.begin(conf)
+    def test_healing_is_told_of(self, world, lease, told):
         world.nova.failures = 0
         world.run(self.PACE)
-        world.manager.notifier.step()
-        types = [m['event_type'] for _, m, *_ in _impl_test.NOTIFICATIONS]
-        _impl_test.reset()
-        assert types == ['lease.event.start_lease', 'lease.healed']
+        assert [event_type for event_type, _ in told] == [
+            'lease.event.start_lease', 'lease.healed',
+        ]
 
     def test_end_does_not_wait_for_a_failed_start(self, world, lease):
         world.clock.now = lease.end
@@ -553,8 +530,7 @@ class TestBeforeEnd:
         return told
 
     def test_each_reservation_once(self, world, told, whole, slots):
-        for name in 'ab':
-            world.add_host(name)
+        world.add_hosts('a', 'b')
         lease = world.create(whole(), slots(), before_end=world.now + 150)
         world.run(149)
         world.run()
@@ -569,8 +545,7 @@ class TestBeforeEnd:
     def test_late_action_is_done_before_the_end(self, world, told):
         """The manager was away: the servers still exist."""
         world.add_host('a')
-        lease = world.create(start='now', before_end=world.now + 150)
-        world.run()
+        lease = world.start_lease(before_end=world.now + 150)
         world.run(1000)
         assert told == [lease.reservations[0].id]
         assert world.lease(lease).status == 'TERMINATED'
@@ -605,8 +580,7 @@ class TestTrust:
         assert lease.trust_id == 'trust'
         world.run()
         world.nova.slowness = 1
-        id_ = lease.reservations[0].id
-        world.add_server('a', 'project', reservation_id=id_)
+        world.add_own_server(lease)
         world.run(200)
         assert gone == []
         for _ in range(3):
@@ -666,8 +640,7 @@ class TestTrust:
 
     def test_a_manager_killed_after_the_end_leaves_none(self, world, gone):
         """The end and the discarded trust are written in one commit."""
-        lease = world.create(start='now', end=100, trust_id='trust')
-        world.run()
+        lease = world.start_lease(end=100, trust_id='trust')
 
         def die(point):
             if point == 'end_lease:finished':
@@ -682,10 +655,8 @@ class TestTrust:
         assert gone == ['trust']
 
     def test_stays_with_the_lease_that_goes_on(self, world, gone, slots):
-        lease = world.create(slots(), slots(), start='now', trust_id='trust')
-        world.run()
-        change = {'id': lease.reservations[0].id, 'remove': True}
-        world.leases.update(lease.id, None, {'reservations': [change]})
+        lease = world.start_lease(slots(), slots(), trust_id='trust')
+        world.change_reservation(lease, remove=True)
         world.run()
         assert len(world.ledger.leases()) == 1
         assert 'trust' not in gone
@@ -785,22 +756,20 @@ class TestClaims:
         world.run(1)
         assert world.lease(lease).status == 'ACTIVE'
 
-    def test_a_claim_in_use_is_renewed(self, world, slots):
+    def test_a_claim_in_use_is_renewed(self, world, slots, before_flavor):
         """However long Nova takes, no other manager takes the event over."""
         world.add_host('a')
         lease = world.create(slots(), start='now')
-        created = world.nova.create_flavor
         seen = []
 
-        def create_flavor(*args):
+        def take_long(flavor):
             for _ in range(10):
                 world.clock.now += 10
                 world.runner.renew()
                 [(_, claim)] = world.ledger.due_events(world.now)[:1]
                 seen.append(claim.until)
-            created(*args)
 
-        world.nova.create_flavor = create_flavor
+        before_flavor(take_long)
         assert world.runner.run(self.start(lease))
         assert world.lease(lease).status == 'ACTIVE'
         assert len(set(seen)) == 10
@@ -883,18 +852,13 @@ class TestClaims:
         assert world.lease(lease).status == 'STARTING'
         assert statuses(world.lease(lease))['start_lease'] == 'IN_PROGRESS'
 
-    def test_two_managers_do_it_once(self, world, conf, slots):
+    @pytest.mark.row('F63')
+    def test_two_managers_do_it_once(self, world, conf, slots, before_flavor):
         """Both managers poll at once; each lease is started by one of them."""
         world.add_host('a')
         leases = [world.create(slots(1, 1), start='now') for _ in range(6)]
         begun = []
-        created = world.nova.create_flavor
-
-        def create_flavor(flavor):
-            begun.append(flavor.id)
-            created(flavor)
-
-        world.nova.create_flavor = create_flavor
+        before_flavor(lambda flavor: begun.append(flavor.id))
         other = Manager(
             conf, world.nova, world.placement, world.clock, world.monotonic
         )
@@ -915,6 +879,10 @@ class TestClaims:
 
 class TestThreads:
     @pytest.fixture
+    def few_workers(self, conf):
+        conf.set_override('event_max_workers', 4, 'manager')
+
+    @pytest.fixture
     def running(self, conf, world):
         """A manager with the real clock, and the runner's own threads."""
         world.manager.clock._own = time.time
@@ -931,7 +899,7 @@ class TestThreads:
     @pytest.mark.row('C7')
     def test_within_a_second_of_its_time(self, running):
         running.add_host('a')
-        lease = running.create(start=2, end=4)
+        lease = running.create(start=1, end=2)
         for status, at in (('ACTIVE', lease.start), ('TERMINATED', lease.end)):
             until(lambda s=status: self.status(running, lease) == s)
             assert 0 <= time.time() - at < 1
@@ -946,23 +914,21 @@ class TestThreads:
         assert time.monotonic() - begun < 1
 
     @pytest.mark.row('F61')
-    def test_a_slow_event_delays_no_other(self, running, slots):
-        running.add_host('a', vcpus=200)
+    def test_a_slow_event_delays_no_other(
+        self, few_workers, running, slots, before_flavor
+    ):
+        running.add_host('a', vcpus=21)
         hold, held = threading.Event(), threading.Event()
-        created = running.nova.create_flavor
-        slow = []
 
-        def create_flavor(flavor):
-            if not slow:
-                slow.append(flavor.id)
+        def hold_the_first(flavor):
+            if not held.is_set():
                 held.set()
                 assert hold.wait(PATIENCE)
-            created(flavor)
 
-        running.nova.create_flavor = create_flavor
+        before_flavor(hold_the_first)
         first = running.create(slots(1, 1), start='now')
         assert held.wait(PATIENCE)
-        others = [running.create(slots(1, 1), start='now') for _ in range(100)]
+        others = [running.create(slots(1, 1), start='now') for _ in range(20)]
         for lease in others:
             until(lambda x=lease: self.status(running, x) == 'ACTIVE')
         assert self.status(running, first) == 'STARTING'
@@ -970,40 +936,33 @@ class TestThreads:
         until(lambda: self.status(running, first) == 'ACTIVE')
 
     @pytest.mark.row('F61')
-    def test_sixteen_events_run_at_the_same_time(self, running, slots):
-        """Sixteen events are in progress at the same time."""
+    def test_sixteen_events_run_at_the_same_time(
+        self, running, slots, before_flavor
+    ):
         running.add_host('a', vcpus=16)
         barrier = threading.Barrier(16)
-        created = running.nova.create_flavor
-
-        def create_flavor(*args):
-            barrier.wait(PATIENCE)
-            created(*args)
-
-        running.nova.create_flavor = create_flavor
+        before_flavor(lambda flavor: barrier.wait(PATIENCE))
         leases = [running.create(slots(1, 1), start='now') for _ in range(16)]
         for lease in leases:
             until(lambda x=lease: self.status(running, x) == 'ACTIVE')
 
     def test_many_that_hang_hold_the_first_workers_once(
-        self, running, conf, slots
+        self, few_workers, running, conf, slots, before_flavor
     ):
         """As many events as workers fail, then hang; other events proceed."""
         conf.set_override('event_retry_interval', 0.1, 'manager')
         workers = conf.manager.event_max_workers
         running.add_host('a', vcpus=workers + 1)
         hold, tried = threading.Event(), Counter()
-        created = running.nova.create_flavor
 
-        def create_flavor(flavor):
+        def fail_then_hang(flavor):
             tried[flavor.id] += 1
             if flavor.id in bad and tried[flavor.id] > 1:
                 hold.wait(2 * PATIENCE)
             if flavor.id in bad and tried[flavor.id] == 1:
                 raise exception.Unavailable('compute cannot be reached')
-            created(flavor)
 
-        running.nova.create_flavor = create_flavor
+        before_flavor(fail_then_hang)
         hanging = [
             running.create(slots(1, 1), start=1000, end=2000)
             for _ in range(workers)
@@ -1023,22 +982,32 @@ class TestThreads:
         for lease in hanging:
             until(lambda x=lease: self.status(running, x) == 'ACTIVE')
 
-    def test_stops_after_the_tries_under_way(self, conf, running, slots):
+    @pytest.fixture
+    def hanging(self, before_flavor):
+        """hanging() -> held, hold: flavors are made once `hold` is set."""
+
+        def hanging():
+            held, hold = threading.Event(), threading.Event()
+
+            def hang(flavor):
+                held.set()
+                assert hold.wait(PATIENCE)
+
+            before_flavor(hang)
+            return held, hold
+
+        return hanging
+
+    def test_stops_after_the_tries_under_way(
+        self, conf, running, slots, hanging
+    ):
         """Events that wait for a thread are left to the next manager."""
         conf.set_override('event_max_workers', 1, 'manager')
         one = Manager(conf, running.nova, running.placement)
         running.runner.stop()
         running.add_host('a')
         leases = [running.create(slots(1, 1), start='now') for _ in range(2)]
-        created = running.nova.create_flavor
-        hold, held = threading.Event(), threading.Event()
-
-        def create_flavor(*args):
-            held.set()
-            assert hold.wait(PATIENCE)
-            created(*args)
-
-        running.nova.create_flavor = create_flavor
+        held, hold = hanging()
         one.runner.step()
         assert held.wait(PATIENCE)
         stopping = threading.Thread(target=one.runner.stop)
@@ -1052,7 +1021,7 @@ class TestThreads:
         one.ledger.close()
 
     def test_a_stop_gives_back_what_hangs(
-        self, conf, running, slots, monkeypatch
+        self, conf, running, slots, hanging, monkeypatch
     ):
         """Another manager need not wait for the claim to expire."""
         monkeypatch.setattr(manager_runner, 'STOP_TIMEOUT', 0.1)
@@ -1060,16 +1029,7 @@ class TestThreads:
         one = Manager(conf, running.nova, running.placement)
         running.add_host('a')
         lease = running.create(slots(1, 1), slots(1, 1), start='now')
-        created = running.nova.create_flavor
-        hold, held, over = threading.Event(), threading.Event(), []
-
-        def create_flavor(flavor):
-            held.set()
-            assert hold.wait(PATIENCE)
-            created(flavor)
-            over.append(flavor.id)
-
-        running.nova.create_flavor = create_flavor
+        held, hold = hanging()
         one.runner.step()
         assert held.wait(PATIENCE)
         one.runner.stop()
@@ -1077,7 +1037,7 @@ class TestThreads:
         hold.set()
         until(lambda: not one.runner._attempts.running)
         # The step that hung was its last step.
-        assert over == [lease.reservations[0].id]
+        assert [*running.nova.made_flavors] == [lease.reservations[0].id]
         assert self.status(running, lease) == 'STARTING'
         one.ledger.close()
 

@@ -31,16 +31,14 @@ def conf(conf):
 @pytest.fixture
 def world(world):
     """A cloud with two hosts of 8 VCPUs."""
-    for name in 'ab':
-        world.add_host(name)
+    world.add_hosts('a', 'b')
     return world
 
 
 @pytest.fixture
 def lease(world, whole):
     """An active lease of two hosts, which ends in 100 s."""
-    lease = world.create(whole(2, 2), start='now', end=100)
-    world.run()
+    lease = world.start_lease(whole(2, 2), end=100)
     return world.lease(lease)
 
 
@@ -338,7 +336,7 @@ def test_other_commits_do_not_matter(world, lease, whole, monkeypatch):
         found = dry_run(work, within)
         if within is None:
             name = str(next(names))
-            world.leases.update(rival.id, None, {'name': name})
+            world.update_lease(rival, name=name)
         return found
 
     monkeypatch.setattr(world.ledger, 'dry_run', and_commit)

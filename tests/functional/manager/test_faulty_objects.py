@@ -59,9 +59,7 @@ def ids(*_, **__):
 # that works on one object; and what else is replaced: the list of the objects,
 # and the rest of their work.
 LOOPS = {
-    'healing': ('healer.heal', 'healer.heal_lease', {
-        'healer._ailing': ids,
-    }),
+    'healing': ('healer.heal', 'healer.heal_lease', {'healer._ailing': ids}),
     'replanning': ('replanner.replan', 'replanner._flag_short', {
         'replanner._relieve': lambda *_: {},
         'replanner._outlasting': lambda *_: {},

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """One lease, changed concurrently by many threads: see `history`."""
 
-from concurrent import futures
 import dataclasses
+import functools
 import random
 import threading
 import time
@@ -12,9 +12,8 @@ import pytest
 from blazar_sched.service import faults
 from blazar_sched.service.manager.manager import Manager
 from tests.functional.manager import history
+from tests.waiting import at_once
 
-# The maximum number of real seconds of a step.
-PATIENCE = 120
 PENDING = history.Lease('lease', 'PENDING', frozenset({'start_lease'}))
 ACTIVE = history.Lease('lease', 'ACTIVE', frozenset())
 
@@ -30,24 +29,18 @@ class Crowd:
         self._pauses = {}
 
     def run(self, *acts):
-        ready = threading.Barrier(len(acts))
-
         def begin(act, manager, pauses):
             self._pauses[threading.get_ident()] = pauses
-            ready.wait(PATIENCE)
             act(manager)
 
         faults.arm(self._at)
-        with futures.ThreadPoolExecutor(len(acts)) as pool:
-            begun = [
-                pool.submit(
-                    begin, act, self._rng.choice(self._managers),
-                    random.Random(self._rng.random()),
-                )
-                for act in acts
-            ]
-        for each in begun:
-            each.result()
+        at_once(*(
+            functools.partial(
+                begin, act, self._rng.choice(self._managers),
+                random.Random(self._rng.random()),
+            )
+            for act in acts
+        ))
 
     def _at(self, point):
         """Let the other threads run first, at each point, for a random time.

@@ -6,13 +6,13 @@ from collections import Counter
 import dataclasses
 import uuid
 
-from oslo_messaging.notify import _impl_test
 import pytest
 
 from blazar_sched.domain import exception
 from blazar_sched.domain import window
 from blazar_sched.domain.inventory import Inventory
 from blazar_sched.service.upkeep import instance_sync
+from tests.functional.manager.conftest import instances
 
 HOUR, DAY = 3600, 86400
 
@@ -268,38 +268,8 @@ class TestLook:
             assert world.manager.instances._view().instances == known
         assert look(world).keys() == {new.uuid}
 
-    def test_unreachable_server_is_logged_once(
+    def test_unreachable_server_delays_no_other_and_is_logged_once(
         self, world, host, monkeypatch, caplog
-    ):
-        lost, server = world.add_server('a'), world.add_server('a')
-        ask = world.nova.server
-        away = [True]
-
-        def ask_all_but_one(uuid):
-            if uuid == lost.uuid and away[0]:
-                raise exception.Unavailable('a cell is down')
-            return ask(uuid)
-
-        monkeypatch.setattr(world.nova, 'server', ask_all_but_one)
-
-        def logged():
-            return [
-                r
-                for r in caplog.records
-                if 'Nova cannot report' in r.getMessage()
-            ]
-
-        for _ in range(3):
-            look(world, lost, server)
-        assert len(logged()) == 1
-        away[0] = False
-        look(world, lost, server)
-        away[0] = True
-        look(world, lost, server)
-        assert len(logged()) == 2
-
-    def test_unreachable_server_delays_no_other(
-        self, world, host, monkeypatch
     ):
         """For example, the cell of the server is down."""
         lost, server = world.add_server('a'), world.add_server('a')
@@ -310,10 +280,14 @@ class TestLook:
                 raise exception.Unavailable('a cell is down')
             return ask(uuid)
 
-        monkeypatch.setattr(world.nova, 'server', ask_all_but_one)
-        assert look(world, lost, server).keys() == {server.uuid}
-        monkeypatch.setattr(world.nova, 'server', ask)
-        assert look(world).keys() == {lost.uuid, server.uuid}
+        for away, seen, logged in [(True, [server], 1)] * 3 + [
+            (False, [lost, server], 1), (True, [lost, server], 2),
+        ]:
+            monkeypatch.setattr(
+                world.nova, 'server', ask_all_but_one if away else ask
+            )
+            assert look(world, lost, server).keys() == {s.uuid for s in seen}
+            assert caplog.text.count('Nova cannot report') == logged
 
     def test_the_database_away(self, world, host, monkeypatch):
         server = world.add_server('a')
@@ -430,15 +404,13 @@ class TestSeveralAtOnce:
 
 class TestBound:
     def lease(self, world, **values):
-        return world.create(world_slots(), start='now', **values)
+        return world.create(instances(2), start='now', **values)
 
     def test_to_its_own_projects_reservation(self, world, host):
         lease = self.lease(world)
         id_ = lease.reservations[0].id
-        mine = world.add_server(
-            'a', 'project', reservation_id=id_, end=world.now + 5
-        )
-        thief = world.add_server('a', 'thief', reservation_id=id_)
+        mine = world.add_own_server(lease, end=world.now + 5)
+        thief = world.add_own_server(lease, 'a', 'thief')
         unknown = world.add_server('a', 'project', reservation_id='no-such')
         seen = sync(world)
         assert seen[mine.uuid].reservation_id == id_
@@ -462,8 +434,7 @@ class TestBound:
 
     def test_server_is_bound_no_more_once_the_lease_is_gone(self, world, host):
         lease = self.lease(world)
-        id_ = lease.reservations[0].id
-        mine = world.add_server('a', 'project', reservation_id=id_)
+        mine = world.add_own_server(lease)
         sync(world)
         world.leases.delete(lease.id, None)
         assert sync(world)[mine.uuid].reservation_id is None
@@ -475,34 +446,25 @@ class TestMisplaced:
     """Servers that use capacity of leases are reported."""
 
     @pytest.fixture
-    def world(self, conf, request):
-        _impl_test.reset()
-        conf.set_override('driver', ['test'], 'oslo_messaging_notifications')
-        yield request.getfixturevalue('world')
-        _impl_test.reset()
+    def misplaced(self, told):
+        """misplaced() -> the reports since the last call: (server, leases)."""
 
-    @staticmethod
-    def told(world):
-        """Return the reports since the last call: (server, leases)."""
-        world.manager.notifier.step()
-        messages = [message for _, message, *_ in _impl_test.NOTIFICATIONS]
-        _impl_test.reset()
-        return [
-            (m['payload']['instance_id'], m['payload']['lease_ids'])
-            for m in messages if m['event_type'] == 'instance.misplaced'
-        ]
+        def reports():
+            found = [
+                (payload['instance_id'], payload['lease_ids'])
+                for kind, payload in told if kind == 'instance.misplaced'
+            ]
+            told.clear()
+            return found
 
-    def test_on_a_host_that_is_reserved(self, world, host, caplog):
+        return reports
+
+    def test_on_a_host_that_is_reserved(self, world, host, told, caplog):
         first = world.create()
         second = world.create(start=300, end=400)
         server = world.add_server('a', 'thief')
         look(world, server)
-        world.manager.notifier.step()
-        [payload] = [
-            message['payload'] for _, message, *_ in _impl_test.NOTIFICATIONS
-            if message['event_type'] == 'instance.misplaced'
-        ]
-        assert payload == {
+        assert dict(told)['instance.misplaced'] == {
             'instance_id': server.uuid,
             'project_id': 'thief',
             'host_id': host,
@@ -512,43 +474,41 @@ class TestMisplaced:
             caplog.text
         )
 
-    def test_misplaced_server_is_reported_once(self, world, host):
+    def test_misplaced_server_is_reported_once(self, world, host, misplaced):
         lease = world.create()
         server = world.add_server('a')
         look(world, server)
-        assert self.told(world) == [(server.uuid, [lease.id])]
+        assert misplaced() == [(server.uuid, [lease.id])]
         sync(world)
         look(world, server)
         world.add_server('a', end=world.now + 50)
         sync(world)
-        assert self.told(world) == []
+        assert misplaced() == []
         # The server uses more now, which is reported again.
         change(world, server, amounts={'VCPU': 2})
         sync(world)
-        assert self.told(world) == [(server.uuid, [lease.id])]
+        assert misplaced() == [(server.uuid, [lease.id])]
 
     @pytest.mark.parametrize(
         'values', [{'vcpus': 2}, {'vcpus': 8, 'preemptible': True}]
     )
     def test_server_that_fits_or_yields_is_not_misplaced(
-        self, world, host, slots, values
+        self, world, host, misplaced, slots, values
     ):
         world.create(slots(3))
         world.add_server('a', **values)
         sync(world)
-        assert self.told(world) == []
+        assert misplaced() == []
 
-    def test_bound_server_is_not_misplaced(self, world, host):
+    def test_bound_server_is_not_misplaced(self, world, host, misplaced):
         lease = world.create(start='now')
         [reservation] = lease.reservations
-        world.add_server(
-            'a', 'project', vcpus=8, reservation_id=reservation.id
-        )
+        world.add_own_server(lease, vcpus=8)
         sync(world)
-        assert self.told(world) == []
+        assert misplaced() == []
 
     def test_server_that_has_gone_is_not_misplaced(
-        self, world, host, monkeypatch
+        self, world, host, misplaced, monkeypatch
     ):
         """Another manager has recorded the end between two commits."""
         world.create()
@@ -561,10 +521,10 @@ class TestMisplaced:
 
         monkeypatch.setattr(world.ledger, 'allocations', allocations)
         assert look(world, server) == {}
-        assert self.told(world) == []
+        assert misplaced() == []
 
     def test_server_that_comes_to_its_own_allocation_is_not_misplaced(
-        self, world, host
+        self, world, host, misplaced
     ):
         """The server's lease gives up its allocation once it is active."""
         server = world.add_server(
@@ -576,19 +536,17 @@ class TestMisplaced:
         change(world, server, node='a', status='ACTIVE')
         assert look(world, server)[server.uuid].end == world.now + 100
         assert [a.host for a, _ in world.ledger.allocations()] == [host]
-        assert self.told(world) == []
+        assert misplaced() == []
 
     def test_servers_that_only_fit_one_by_one_are_misplaced(
-        self, world, host, slots
+        self, world, host, misplaced, slots
     ):
         lease = world.create(slots(2))
         servers = sorted(world.add_server('a', vcpus=3).uuid for _ in 'ab')
         sync(world)
-        assert sorted(self.told(world)) == [
-            (uuid, [lease.id]) for uuid in servers
-        ]
+        assert sorted(misplaced()) == [(uuid, [lease.id]) for uuid in servers]
 
-    def test_of_another_resource_class(self, world, host):
+    def test_of_another_resource_class(self, world, host, misplaced):
         uuid = world.host('a').uuid
         world.placement.change(uuid, {
             **world.placement.providers[uuid], 'CUSTOM_GPU': Inventory(2),
@@ -605,23 +563,16 @@ class TestMisplaced:
         world.add_server('a', amounts={'VCPU': 1})
         taker = world.add_server('a', amounts={'VCPU': 1, 'CUSTOM_GPU': 1})
         sync(world)
-        assert self.told(world) == [(taker.uuid, [lease.id])]
+        assert misplaced() == [(taker.uuid, [lease.id])]
 
     def test_class_of_a_child_provider_makes_no_server_misplaced(
-        self, world, host, slots
+        self, world, host, misplaced, slots
     ):
         """Such a resource class cannot be reserved."""
         world.create(slots(1))
         world.add_server('a', amounts={'VCPU': 1, 'VGPU': 1})
         sync(world)
-        assert self.told(world) == []
-
-
-def world_slots():
-    return {
-        'resource_type': 'virtual:instance', 'vcpus': 2, 'memory_mb': 512,
-        'disk_gb': 1, 'amount': 2,
-    }
+        assert misplaced() == []
 
 
 def test_declared_end_of_a_server_stays_after_a_resize(world, host):

@@ -34,12 +34,12 @@ def search(world):
 
 def leavable(world):
     """Return the names of the hosts that leases can leave."""
-    names = {h.uuid: h.hypervisor_hostname for h in world.ledger.hosts()}
+    names = world.names()
     return {names[uuid] for uuid in world.ledger.replica.leavable}
 
 
 def hosts_of(world, lease):
-    names = {h.uuid: h.hypervisor_hostname for h in world.ledger.hosts()}
+    names = world.names()
     return {
         names[each.host]
         for each, _ in world.ledger.allocations(lease_id=lease.id)
@@ -89,9 +89,9 @@ def test_no_host_stays_leavable_once_a_lease_takes_room(world, change):
     if change == 'book':
         book(world, 1)
     else:
-        world.leases.update(later.id, None, {
-            'start': world.now + DAY, 'end': world.now + DAY + NOTICE,
-        })
+        world.update_lease(
+            later, start=world.now + DAY, end=world.now + DAY + NOTICE,
+        )
     assert leavable(world) == set()
     search(world)
     assert leavable(world) == set()

@@ -36,8 +36,7 @@ def test_the_requirements_of_a_lease_are_bounded_together(world, texts):
 
 
 def test_equal_requirements_count_once(world):
-    for name in 'ab':
-        world.add_host(name)
+    world.add_hosts('a', 'b')
     lease = world.create(
         *(conftest.hosts(1, 1, resource_properties=many(1)) for _ in 'ab')
     )
@@ -46,16 +45,16 @@ def test_equal_requirements_count_once(world):
 
 def test_the_text_of_equal_ones_is_bounded(world):
     """Otherwise updates could make a lease longer than any message."""
-    for name in 'abcde':
-        world.add_host(name)
+    world.add_hosts('a', 'b', 'c', 'd', 'e')
     text = ANY.ljust(requirements.MAX_LENGTH)
     lease = world.create(
         *(conftest.hosts(1, 1, resource_properties=text) for _ in 'abcd')
     )
     with pytest.raises(exception.InvalidInput, match='65536') as e:
-        world.leases.update(lease.id, None, {
-            'reservations': [conftest.hosts(1, 1, resource_properties=text)]
-        })
+        world.update_lease(
+            lease,
+            reservations=[conftest.hosts(1, 1, resource_properties=text)],
+        )
     assert e.value.field == 'reservations'
     assert world.ledger.lease(lease.id) == lease
 
@@ -75,8 +74,7 @@ def looked(world, monkeypatch):
 
 
 def ask(world):
-    for name in 'ab':
-        world.add_host(name)
+    world.add_hosts('a', 'b')
     world.create(conftest.hosts(1, 1, resource_properties=ANY))
 
 

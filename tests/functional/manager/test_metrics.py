@@ -158,6 +158,7 @@ def test_commits_count_and_refusals_do_not(world, value):
     assert value(metrics.COMMIT_SECONDS, '_count') == after
 
 
+@pytest.mark.row('F126')
 @pytest.mark.parametrize('work', ['commit', 'write', 'dry_run'])
 @pytest.mark.parametrize('fails', [False, True])
 def test_each_hold_of_the_ledger_is_measured_by_its_cause(world, work, fails):
@@ -192,8 +193,7 @@ def test_the_cause_of_a_hold_is_a_call_or_an_event(world, value, slots):
         }
 
     world.add_host('a')
-    made = world.create(slots(), start='now')
-    world.run()
+    made = world.start_lease(slots())
     world.manager.endpoint.delete_lease(
         {}, lease_id=made.id, project_id='project'
     )
@@ -267,8 +267,7 @@ def test_every_loop_is_told_of(world, value):
 
 
 def test_hosts_that_get_allocations_and_those_that_do_not(world, value):
-    for name in 'abc':
-        world.add_host(name)
+    world.add_hosts('a', 'b', 'c')
     world.hosts.update(world.host('a').id, {'disabled': True})
     assert value(metrics.HOSTS, available='true') == 2
     assert value(metrics.HOSTS, available='false') == 1
@@ -318,8 +317,7 @@ def test_a_database_that_does_not_write_is_told_with_what_it_reads(
 
 def test_every_metric_is_in_the_table(world, slots):
     world.add_host('a')
-    world.create(slots(), start='now')
-    world.run()
+    world.start_lease(slots())
     world.manager.gauges.step()
     told = {
         family.name: family for family in
@@ -417,29 +415,26 @@ def test_names_follow_one_rule():
 
 
 class TestPort:
+    @pytest.fixture
+    def serving(self, conf, world, port):
+        """A server of the metrics, on a free port."""
+        conf.set_override('port', port, 'metrics')
+        server = metrics.serve(conf, world.manager.metrics)
+        yield
+        server.shutdown()
+        server.server_close()
+
     def test_metrics_have_no_port_by_default(self, conf, world):
         assert metrics.serve(conf, world.manager.metrics) is None
 
-    def test_port_shows_every_metric(self, conf, world, port):
-        conf.set_override('port', port, 'metrics')
+    def test_port_shows_every_metric(self, world, port, serving):
         world.add_host('a')
         world.manager.gauges.step()
-        server = metrics.serve(conf, world.manager.metrics)
-        try:
-            url = f'http://127.0.0.1:{port}/metrics'
-            with urllib.request.urlopen(url, timeout=20) as answer:
-                text = answer.read().decode()
-        finally:
-            server.shutdown()
-            server.server_close()
+        url = f'http://127.0.0.1:{port}/metrics'
+        with urllib.request.urlopen(url, timeout=20) as answer:
+            text = answer.read().decode()
         assert 'blazar_sched_manager_hosts{available="true"} 1.0' in text
 
-    def test_a_port_that_is_taken_is_an_error(self, conf, world, port):
-        conf.set_override('port', port, 'metrics')
-        server = metrics.serve(conf, world.manager.metrics)
-        try:
-            with pytest.raises(OSError):
-                metrics.serve(conf, world.manager.metrics)
-        finally:
-            server.shutdown()
-            server.server_close()
+    def test_a_port_that_is_taken_is_an_error(self, conf, world, serving):
+        with pytest.raises(OSError):
+            metrics.serve(conf, world.manager.metrics)

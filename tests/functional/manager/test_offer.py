@@ -11,16 +11,13 @@ from blazar_sched.domain.window import FOREVER
 
 @pytest.mark.row('F29')
 def test_a_lease_is_told_how_much_there_is_and_when_there_is_enough(world):
-    for name in 'ab':
-        world.add_host(name)
+    world.add_hosts('a', 'b')
     world.create(start=100, end=200)
     wanted = {'resource_type': 'physical:host', 'min': 2, 'max': 2}
     with pytest.raises(exception.NotEnoughHostsAvailable) as refusal:
-        world.leases.create({
-            'name': 'late', 'project_id': 'project', 'user_id': 'user',
-            'start': world.now + 150, 'end': world.now + 250,
-            'before_end': None, 'reservations': [wanted],
-        }, offering=True)
+        world.leases.create(
+            world.values(wanted, start=150, end=250), offering=True,
+        )
     offer = refusal.value.kwargs['offer']
     assert offer.items() >= {
         'reservation': 0, 'available': 1, 'start': world.now + 200,
@@ -49,8 +46,7 @@ def test_a_refusal_names_the_first_gap(
     world, whole, refuse
 ):
     """The first gap of a host is found, although a later start has room."""
-    for name in 'ab':
-        world.add_host(name)
+    world.add_hosts('a', 'b')
     only_b = whole(
         resource_properties=json.dumps(['==', '$hypervisor_hostname', 'b'])
     )
@@ -77,8 +73,7 @@ class TestProlongation:
     @pytest.fixture
     def lease(self, world):
         world.add_host('a')
-        lease = world.create(start='now', end=100)
-        world.run()
+        lease = world.start_lease(end=100)
         assert world.lease(lease).status == 'ACTIVE'
         return lease
 
@@ -99,9 +94,7 @@ class TestProlongation:
             lease.start, rival.start,
         )
         assert 'host a, which is in use, can be kept until' in str(refusal)
-        longer = world.leases.update(
-            lease.id, None, {'end': refusal.offer['end']}
-        )
+        longer = world.update_lease(lease, end=refusal.offer['end'])
         assert longer.end == rival.start
         # One second more is refused, and the offer has no later end.
         refusal = self.prolong(world, longer, 1)
@@ -120,8 +113,7 @@ class TestProlongation:
         assert refusal.offer['end'] is None
 
     def test_refused_prolongation_of_a_pending_lease_has_an_offer(self, world):
-        for name in 'ab':
-            world.add_host(name)
+        world.add_hosts('a', 'b')
         lease = world.create(start=100, end=200)
         for host in 'ab':
             world.create(start=300 if host == 'a' else 350, end=400)
@@ -131,5 +123,5 @@ class TestProlongation:
     def test_refusal_has_no_offer_unless_it_is_wanted(self, world, lease):
         world.create(start=300, end=400)
         with pytest.raises(exception.NotEnoughHostsAvailable) as refusal:
-            world.leases.update(lease.id, None, {'end': lease.end + 900})
+            world.update_lease(lease, end=lease.end + 900)
         assert 'end' not in (refusal.value.offer or {})

@@ -72,18 +72,16 @@ class TestManager:
         world.monitor.step()
         assert [vcpus for *_, vcpus in world.held(lease)] == [16]
         with pytest.raises(exception.NotEnoughHostsAvailable):
-            world.leases.update(lease.id, None, {'end': world.now + 250})
-        less = world.leases.update(lease.id, None, {'end': world.now + 150})
+            world.update_lease(lease, end=world.now + 250)
+        less = world.update_lease(lease, end=world.now + 150)
         assert less.end == world.now + 150
         [reservation] = world.lease(other).reservations
-        world.leases.update(
-            other.id, None,
-            {'reservations': [{'id': reservation.id, 'amount': 4}]},
+        world.update_lease(
+            other, reservations=[{'id': reservation.id, 'amount': 4}],
         )
         with pytest.raises(exception.NotEnoughHostsAvailable):
-            world.leases.update(
-                other.id, None,
-                {'reservations': [{'id': reservation.id, 'amount': 5}]},
+            world.update_lease(
+                other, reservations=[{'id': reservation.id, 'amount': 5}],
             )
         world.check()
 

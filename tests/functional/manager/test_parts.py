@@ -46,6 +46,7 @@ def without(conf, world):
     return make
 
 
+@pytest.mark.row('F127')
 @pytest.mark.parametrize('part', PARTS)
 def test_a_part_that_does_not_run_has_no_routes_and_no_limits(without, part):
     api = without(part)
@@ -83,6 +84,7 @@ def test_a_part_that_does_not_run_has_no_loops_and_no_calls(
     assert there <= everything and calls <= answered
 
 
+@pytest.mark.row('F127')
 def test_a_lease_starts_and_ends_in_a_cloud_without_parts(without, world):
     api = without(*PARTS)
     world.add_host('a')

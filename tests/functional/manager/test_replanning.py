@@ -4,7 +4,6 @@
 The hosts have shrunk, or have servers that no filter admitted.
 """
 
-from concurrent import futures
 import dataclasses
 import random
 
@@ -87,6 +86,7 @@ def step(world):
 
 
 class TestShrunk:
+    @pytest.mark.row('F73')
     def test_fewest_allocations_leave_a_shrunk_host(
         self, world, slots, on, shrink
     ):
@@ -114,8 +114,7 @@ class TestShrunk:
         assert on(late) == ['b']
 
     def test_another_class(self, world, on, shrink):
-        world.add_host('a')
-        world.add_host('b')
+        world.add_hosts('a', 'b')
         for name in 'ab':
             uuid = world.host(name).uuid
             world.placement.change(uuid, {
@@ -157,8 +156,7 @@ class TestShrunk:
         self, world, slots, on, shrink, revision
     ):
         world.add_host('a', vcpus=8)
-        active = world.create(slots(1, vcpus=4), start='now', end=200)
-        world.run()
+        active = world.start_lease(slots(1, vcpus=4), end=200)
         pending = world.create(slots(1, vcpus=4))
         world.add_host('b', vcpus=8)
         shrink('a', VCPU=4)
@@ -174,10 +172,9 @@ class TestShrunk:
         self, world, slots, shrink, told
     ):
         world.add_host('a', vcpus=8)
-        lease = world.create(
-            slots(1, vcpus=4), slots(1, vcpus=2), start='now', end=200
+        lease = world.start_lease(
+            slots(1, vcpus=4), slots(1, vcpus=2), end=200,
         )
-        world.run()
         told.clear()
         for vcpus in (6, 5, 4, 8):
             shrink('a', VCPU=vcpus)
@@ -196,8 +193,7 @@ class TestShrunk:
         self, world, slots, shrink, told
     ):
         world.add_host('a', vcpus=8)
-        lease = world.create(slots(1, vcpus=4), start='now', end=200)
-        world.run()
+        lease = world.start_lease(slots(1, vcpus=4), end=200)
         # A server is in the way, say.
         world.ledger.write(lambda tx: tx.put_lease(
             dataclasses.replace(world.lease(lease), degraded=True)
@@ -466,11 +462,9 @@ class TestOthers:
     def test_host_that_fails_to_be_replanned_delays_no_other(
         self, world, on, force, monkeypatch
     ):
-        for name in 'ab':
-            world.add_host(name)
+        world.add_hosts('a', 'b')
         leases = [world.create(), world.create()]
-        for name in 'cd':
-            world.add_host(name)
+        world.add_hosts('c', 'd')
         force('a')
         force('b')
         bad = world.host('a').uuid
@@ -492,16 +486,7 @@ class TestOthers:
         world.add_host('b')
         force('a')
         before = revision()
-        others = [world.another(conf) for _ in range(3)]
-        with futures.ThreadPoolExecutor(4) as pool:
-            steps = [
-                pool.submit(manager.monitor.step)
-                for manager in (world.manager, *others)
-            ]
-        for each in steps:
-            each.result()
-        for other in others:
-            other.ledger.close()
+        world.monitor_at_once(conf)
         assert all(on(lease) == ['b'] for lease in leases)
         assert revision() == before + len(leases)
         world.check()
@@ -514,8 +499,7 @@ def test_allocation_that_stays_on_a_full_host_fits_on_no_other(
     """The reference is a plain scan of every host and all allocations."""
     draw = random.Random(seed)
     names = [f'h{n}' for n in range(draw.randint(2, 5))]
-    for name in names:
-        world.add_host(name, vcpus=draw.choice([4, 8]))
+    world.add_hosts(*names, vcpus=draw.choice([4, 8]))
     leases = list(filter(None, (
         _lease(world, whole, slots, draw) for _ in range(draw.randint(2, 9))
     )))

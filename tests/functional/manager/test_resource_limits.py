@@ -46,6 +46,7 @@ class TestPercent:
     def half(self, limit):
         limit(max_percent_per_project=50)
 
+    @pytest.mark.row('F103')
     def test_a_project_has_half_of_the_hosts_at_a_time(self, world, on):
         world.create(on('a'))
         with refused(exception.MaxResources, 'VCPU at a time, 50 %') as e:
@@ -86,7 +87,7 @@ class TestPercent:
         limit(max_percent_per_project=-1)
         lease = world.create(on('a', 'b', 'c'))
         limit(max_percent_per_project=50)
-        world.leases.update(lease.id, None, {'name': 'renamed'})
-        world.leases.update(lease.id, None, {'end': world.now + 150})
+        world.update_lease(lease, name='renamed')
+        world.update_lease(lease, end=world.now + 150)
         with refused(exception.MaxResources, '50 %'):
-            world.leases.update(lease.id, None, {'end': world.now + 250})
+            world.update_lease(lease, end=world.now + 250)

@@ -38,21 +38,6 @@ def items(page):
     return page['items']
 
 
-def lease_values(world, **values):
-    return {
-        'name': 'n',
-        'project_id': 'project',
-        'user_id': 'user',
-        'start': world.now + 100,
-        'end': world.now + 200,
-        'before_end': 'default',
-        'reservations': [
-            {'resource_type': 'physical:host', 'min': 1, 'max': 1}
-        ],
-        **values,
-    }
-
-
 def test_leases_and_hosts(world, call):
     world.add_host('a', register=False)
     host = call('create_host', name='a', values={'gpu': 'yes'})
@@ -61,7 +46,7 @@ def test_leases_and_hosts(world, call):
     assert items(call('list_hosts')) == [host]
     assert call('get_host', host_id=host['id']) == host
 
-    lease = call('create_lease', values=lease_values(world))
+    lease = call('create_lease', values=world.values(before_end='default'))
     id_ = lease['id']
     assert lease['status'] == 'PENDING'
     assert lease['reservations'][0]['parameters']['max'] == 1
@@ -93,13 +78,13 @@ def test_leases_and_hosts(world, call):
 
 def test_refusals_keep_their_class_and_field(world, call):
     with pytest.raises(exception.InvalidInput) as refusal:
-        call('create_lease', values=lease_values(world, end=1))
+        call('create_lease', values={**world.values(), 'end': 1})
     assert refusal.value.field == 'end_date'
     assert refusal.value.status == 400
     with pytest.raises(exception.LeaseNotFound):
         call('get_lease', lease_id='x', project_id=None)
     with pytest.raises(exception.NotEnoughHostsAvailable):
-        call('create_lease', values=lease_values(world))
+        call('create_lease', values=world.values())
 
 
 def test_refusals_survive_a_real_bus():
@@ -145,30 +130,24 @@ def call_two(conf, monkeypatch):
     return lambda method, **kwargs: client.call({}, method, **kwargs)
 
 
-@pytest.mark.parametrize(
-    'method, arguments',
-    [
-        ('list_hosts', {}),
-        ('get_lease', {'lease_id': 'l1', 'project_id': None}),
-        ('create_lease', {'values': {}, 'idempotency_key': 'k'}),
-        ('create_lease', {'values': {}, 'dry_run': True}),
-    ],
-)
+@pytest.mark.parametrize('method, arguments', [
+    ('list_hosts', {}),
+    ('get_lease', {'lease_id': 'l1', 'project_id': None}),
+    ('create_lease', {'values': {}, 'idempotency_key': 'k'}),
+    ('create_lease', {'values': {}, 'dry_run': True}),
+])
 def test_a_call_that_can_be_repeated_is_answered_by_another_manager(
     call_two, method, arguments
 ):
     assert call_two(method, **arguments) == 'the answer'
 
 
-@pytest.mark.parametrize(
-    'method, arguments',
-    [
-        ('update_host', {'host_id': 'h1', 'values': {}}),
-        ('create_lease', {'values': {}}),
-        ('create_lease', {'values': {}, 'dry_run': False}),
-        ('delete_host', {'host_id': 'h1'}),
-    ],
-)
+@pytest.mark.parametrize('method, arguments', [
+    ('update_host', {'host_id': 'h1', 'values': {}}),
+    ('create_lease', {'values': {}}),
+    ('create_lease', {'values': {}, 'dry_run': False}),
+    ('delete_host', {'host_id': 'h1'}),
+])
 def test_a_call_that_changes_something_is_sent_to_one_manager(
     call_two, method, arguments
 ):
@@ -185,10 +164,9 @@ def test_call_without_a_manager_is_unavailable(conf, monkeypatch):
         client.check()
 
 
-@pytest.mark.parametrize(
-    'trouble',
-    [kombu_exceptions.OperationalError('refused'), ConnectionRefusedError()],
-)
+@pytest.mark.parametrize('trouble', [
+    kombu_exceptions.OperationalError('refused'), ConnectionRefusedError(),
+])
 def test_the_broker_is_away_when_a_connection_is_made(
     conf, monkeypatch, trouble
 ):
@@ -278,7 +256,7 @@ def test_the_first_lease_finds_servers_of_the_time_without_managers(
         start = pool.submit(world.manager.start)
         assert is_asked.wait(20)
         lease = pool.submit(
-            client.call, {}, 'create_lease', values=lease_values(world)
+            client.call, {}, 'create_lease', values=world.values()
         )
         may_answer.set()
         with pytest.raises(exception.NotEnoughHostsAvailable):
@@ -379,8 +357,7 @@ def test_a_bus_that_is_away_kills_no_herald(
 
 def test_manager_prunes_old_changes(world, conf):
     conf.set_override('changes_kept', 3, 'manager')
-    for name in 'abcdef':
-        world.add_host(name)
+    world.add_hosts('a', 'b', 'c', 'd', 'e', 'f')
     assert world.ledger.changes(0)['revision'] is not None
     for _ in range(2):
         world.manager._prune()
@@ -413,17 +390,14 @@ def test_old_leases_are_deleted_by_default(world, whole):
         assert len(world.ledger.leases()) == left
 
 
-@pytest.mark.parametrize(
-    'method, kwargs',
-    [
-        ('get_lease', {}),
-        ('get_lease', {'lease_id': {}, 'project_id': []}),
-        ('create_lease', {'values': []}),
-        ('create_lease', {'values': None, 'idempotency_key': 1}),
-        ('changes', {'since': 'x', 'limit': None}),
-        ('snapshot', {'after': 1, 'limit': -1}),
-    ],
-)
+@pytest.mark.parametrize('method, kwargs', [
+    ('get_lease', {}),
+    ('get_lease', {'lease_id': {}, 'project_id': []}),
+    ('create_lease', {'values': []}),
+    ('create_lease', {'values': None, 'idempotency_key': 1}),
+    ('changes', {'since': 'x', 'limit': None}),
+    ('snapshot', {'after': 1, 'limit': -1}),
+])
 def test_unreadable_call_is_refused_without_harm(world, call, method, kwargs):
     with pytest.raises(Exception) as failure:
         call(method, **kwargs)
@@ -431,15 +405,17 @@ def test_unreadable_call_is_refused_without_harm(world, call, method, kwargs):
     assert call('ping') is None
 
 
-@pytest.mark.parametrize('method, kwargs', [
-    ('no_such_method', {}),
-    ('_answer', {}),
-    ('list_leases', {'project_id': None, 'colour': 'red'}),
+@pytest.mark.parametrize('method, kwargs, named', [
+    ('no_such_method', {}, 'no_such_method'),
+    ('_answer', {}, '_answer'),
+    ('list_leases', {'project_id': None, 'colour': 'red'}, 'colour'),
 ])
 def test_a_call_of_the_next_version_is_refused_without_harm(
-    world, call, method, kwargs
+    world, call, method, kwargs, named
 ):
-    with pytest.raises(exception.Unavailable, match='not all managers'):
+    with pytest.raises(
+        exception.Unavailable, match=f'{named}: not all managers'
+    ):
         call(method, **kwargs)
     assert call('ping') is None
 
@@ -462,6 +438,26 @@ def test_calls_are_refused_until_a_manager_has_answered(
         return items(listed) == []
 
     until(answered)
+    world.manager.stop()
+
+
+def test_a_bus_that_is_slower_than_heartbeats_is_connected_to(
+    world, conf, monkeypatch
+):
+    """As a broker is whose disk is busy: every answer took five seconds."""
+    world.manager.start()
+    bus = rpc.transport(conf)
+    send = bus._driver.send
+
+    def slow(*args, call_monitor_timeout=None, **kwargs):
+        if call_monitor_timeout is not None:
+            raise oslo_messaging.MessagingTimeout
+        return send(*args, **kwargs)
+
+    monkeypatch.setattr(bus._driver, 'send', slow)
+    (client := rpc.Client(bus, timeout=20)).connect()
+    monkeypatch.setattr(bus._driver, 'send', send)
+    assert items(client.call({}, 'list_leases', project_id=None)) == []
     world.manager.stop()
 
 
@@ -531,7 +527,7 @@ class TestSentAgain:
         try:
             return world.manager.endpoint.create_lease(
                 {'request_id': call_id, sending.NUMBER: number},
-                values=lease_values(world), idempotency_key=key,
+                values=world.values(), idempotency_key=key,
             )['id']
         except oslo_messaging.ExpectedException as e:
             return type(e.exc_info[1])

@@ -14,19 +14,13 @@ from blazar_sched.domain import exception
 from blazar_sched.domain.flavor import Flavor
 from blazar_sched.service import faults
 from blazar_sched.service.clients.placement import resource_class
+from tests.functional.manager.conftest import instances
 from tests.functional.manager.managed_cloud import ManagedCloud
 from tests.standins.rest import conflict
 from tests.standins.rest import Trouble
 
 # Each host has room for four slots.
 HOSTS = ('a', 'b', 'c')
-
-
-def slots(amount, **parameters):
-    return {
-        'resource_type': 'virtual:instance', 'vcpus': 2, 'memory_mb': 512,
-        'disk_gb': 1, 'amount': amount, **parameters,
-    }
 
 
 class CloudWithSlots(ManagedCloud):
@@ -36,17 +30,8 @@ class CloudWithSlots(ManagedCloud):
         super().__init__(conf, world.clock, *HOSTS, wait=world.wait)
         self.register_all()
 
-    def create(self, *reservations, start='now', end=10000):
-        now = self.clock.now
-        return self.manager.leases.create({
-            'name': 'lease',
-            'project_id': 'project',
-            'user_id': 'user',
-            'start': start if start == 'now' else now + start,
-            'end': now + end,
-            'before_end': None,
-            'reservations': list(reservations),
-        })
+    def create(self, *reservations, start='now', end=10000, **values):
+        return super().create(*reservations, start=start, end=end, **values)
 
     def active(self, *reservations, used=()):
         """Return an active lease with servers on these hosts."""
@@ -157,7 +142,7 @@ def hosts_of(site, lease):
 
 class TestWhichGo:
     def test_unused_slots_are_given_up(self, site):
-        lease = site.active(slots(6))
+        lease = site.active(instances(6))
         most, fewest = hosts_of(site, lease)
         assert site.held(lease) == {most: 4, fewest: 2}
         site.boot(lease, most)
@@ -175,7 +160,7 @@ class TestWhichGo:
         assert site.ledger.check() == []
 
     def test_slots_in_use_are_not_given_up(self, site):
-        lease = site.active(slots(6))
+        lease = site.active(instances(6))
         for host in hosts_of(site, lease):
             site.boot(lease, host)
         before = site.held(lease)
@@ -193,7 +178,7 @@ class TestWhichGo:
         site.check(lease)
 
     def test_a_refusal_takes_no_slot_away_meanwhile(self, site):
-        lease = site.active(slots(6))
+        lease = site.active(instances(6))
         for host in hosts_of(site, lease):
             site.boot(lease, host)
         with pytest.raises(exception.CantUpdateParameter):
@@ -203,7 +188,7 @@ class TestWhichGo:
 
     @pytest.mark.parametrize('affinity', [True, False])
     def test_affinity_stays(self, site, affinity):
-        lease = site.active(slots(3, affinity=affinity))
+        lease = site.active(instances(3, affinity=affinity))
         used = hosts_of(site, lease)[-1]
         site.boot(lease, used)
         site.resize(lease, 2)
@@ -214,7 +199,7 @@ class TestWhichGo:
 
     def test_server_booted_by_a_hint_counts_without_a_slot(self, site):
         """The server's flavor has half the size: Placement cannot tell."""
-        lease = site.active(slots(6, disk_gb=2))
+        lease = site.active(instances(6, disk_gb=2))
         most, fewest = hosts_of(site, lease)
         id_ = lease.reservations[0].id
         for _ in range(3):
@@ -245,7 +230,7 @@ class TestWhichGo:
         site.check(lease)
 
     def test_missing_slots_are_not_requested_from_other_hosts(self, site):
-        lease = site.active(slots(6))
+        lease = site.active(instances(6))
         id_ = lease.reservations[0].id
         most = hosts_of(site, lease)[0]
 
@@ -266,9 +251,9 @@ class TestWhichGo:
         site.check(lease)
 
     def test_slots_that_are_not_open_yet_are_given_up(self, site):
-        lease = site.active(slots(2))
+        lease = site.active(instances(2))
         new = site.manager.leases.update(
-            lease.id, None, {'reservations': [slots(4)]}
+            lease.id, None, {'reservations': [instances(4)]}
         )
         first, added = new.reservations
         site.manager.leases.update(
@@ -286,13 +271,13 @@ class TestTogether:
     """A change that also requests more of another resource."""
 
     def test_lease_shrinks_and_is_prolonged_in_one_update(self, site):
-        lease = site.active(slots(6))
+        lease = site.active(instances(6))
         most, fewest = hosts_of(site, lease)
         # Another lease has everything that is given up from the old end on.
         begins = lease.end - site.clock.now
         there = f'["==", "$hypervisor_hostname", "{fewest}"]'
         site.create(
-            slots(4, resource_properties=there), start=begins, end=20000
+            instances(4, resource_properties=there), start=begins, end=20000
         )
         longer = {'end': lease.end + 100}
         with pytest.raises(exception.NotEnoughHostsAvailable):
@@ -306,7 +291,7 @@ class TestTogether:
     def test_reservation_grows_into_the_slots_that_another_gives_up(
         self, site
     ):
-        lease = site.active(slots(10), slots(2))
+        lease = site.active(instances(10), instances(2))
         first, second = lease.reservations
         site.manager.leases.update(lease.id, None, {'reservations': [
             {'id': second.id, 'amount': 5},
@@ -321,7 +306,7 @@ class TestTogether:
 
     def test_another_finds_no_room(self, site):
         """Nothing has changed: slots that were given up are restored."""
-        lease = site.active(slots(10), slots(2))
+        lease = site.active(instances(10), instances(2))
         first, second = lease.reservations
         before = site.held(lease)
         with pytest.raises(exception.NotEnoughHostsAvailable):
@@ -346,7 +331,7 @@ def shrunk_at(site, amount, do):
     for last in itertools.count():
         if not reached:
             break
-        lease = site.active(slots(5))
+        lease = site.active(instances(5))
         hosts = hosts_of(site, lease)
         site.boot(lease, hosts[0])
         passed = itertools.count()
@@ -418,7 +403,7 @@ class TestBoot:
 
     def test_server_takes_the_last_slot_of_a_host_that_was_to_go(self, site):
         """The server boots after Placement has compared the generation."""
-        lease = site.active(slots(5))
+        lease = site.active(instances(5))
         most, fewest = hosts_of(site, lease)
 
         def meddle(method, path):
@@ -478,7 +463,7 @@ class TestTrouble:
                 refused.append(change)
             site.work(other)
 
-        lease = site.active(slots(5))
+        lease = site.active(instances(5))
         [host_id, *_] = (
             host.id
             for host in site.ledger.hosts()
@@ -493,7 +478,7 @@ class TestTrouble:
 
     def test_a_manager_that_stops_leaves_it_to_others(self, site):
         other = site.another()
-        lease = site.active(slots(5))
+        lease = site.active(instances(5))
 
         def meddle(method, path):
             site.manager.runner.stopping = True

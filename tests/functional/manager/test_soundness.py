@@ -96,8 +96,7 @@ class Client:
 
 @pytest.mark.parametrize('seed', seeds(10, few=2))
 def test_any_history_keeps_the_ledger_sound(world, whole, slots, seed):
-    for name in 'abc':
-        world.add_host(name, vcpus=4)
+    world.add_hosts('a', 'b', 'c', vcpus=4)
     client = Client(world, whole, slots, seed)
     accepted = 0
     for _ in range(40):

@@ -19,6 +19,7 @@ def world(world):
     return world
 
 
+@pytest.mark.row('F105')
 class TestNoLeaseGetsIt:
     @pytest.fixture(params=['hosts', 'instances', 'flavors'])
     def two(self, request, world, whole, slots):
@@ -41,11 +42,7 @@ class TestNoLeaseGetsIt:
 
     def test_dry_runs(self, world, two):
         with pytest.raises(exception.NotEnoughHostsAvailable):
-            world.leases.create({
-                'name': 'lease', 'project_id': 'project', 'user_id': 'user',
-                'start': world.now + 100, 'end': world.now + 200,
-                'before_end': None, 'reservations': [two],
-            }, dry_run=True)
+            world.leases.create(world.values(two), dry_run=True)
 
     def test_lease_of_up_to_two_hosts_gets_no_spare_host(
         self, world, whole, on
@@ -57,9 +54,7 @@ class TestNoLeaseGetsIt:
         lease = world.create(slots(1, 8), start=start)
         world.run()
         with pytest.raises(exception.NotEnoughHostsAvailable):
-            world.leases.update(lease.id, None, {'reservations': [
-                {'id': lease.reservations[0].id, 'amount': 2},
-            ]})
+            world.change_reservation(lease, amount=2)
         world.check()
 
     def test_the_capacity_leaves_it_out(self, world):
@@ -94,11 +89,10 @@ class TestFailure:
         assert on(lease) == ['b']
 
     def test_lease_keeps_its_spare_host(self, world, on):
-        lease = world.create(start='now')
-        world.run()
+        lease = world.start_lease()
         world.fail('a')
         world.run()
-        world.leases.update(lease.id, None, {'end': world.now + 500})
+        world.update_lease(lease, end=world.now + 500)
         assert on(lease) == ['b']
         # Nobody else gets it after that lease.
         world.refuse(start=600, end=700)
@@ -123,11 +117,7 @@ def test_another_manager_knows(world, conf, whole):
     other.ledger.warm()
     world.hosts.update(world.host('a').id, {'spare': True})
     with pytest.raises(exception.NotEnoughHostsAvailable):
-        other.leases.create({
-            'name': 'lease', 'project_id': 'project', 'user_id': 'user',
-            'start': world.now + 100, 'end': world.now + 200,
-            'before_end': None, 'reservations': [whole()],
-        })
+        other.leases.create(world.values(whole()))
     other.ledger.close()
 
 
@@ -139,6 +129,7 @@ def test_instances_are_not_relocated_to_it(world):
 HOSTS = frozenset('abcdef')
 
 
+@pytest.mark.row('F105')
 @pytest.mark.more
 def test_small_worlds_by_brute_force(world, whole):
     """No lease begins on a spare, and a failure uses it if nothing else."""
@@ -192,7 +183,7 @@ def random_leases(world, whole, draw):
 
 def held_by(world, leases):
     """Return the names of the hosts of each lease, by its id."""
-    names = {h.uuid: h.hypervisor_hostname for h in world.ledger.hosts()}
+    names = world.names()
     return {
         lease.id: {names[host] for _, host, _ in world.held(lease)}
         for lease in leases

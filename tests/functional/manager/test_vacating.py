@@ -42,6 +42,12 @@ def policy(action):
     return {'lifecycle:preempt_policy': action}
 
 
+def vacate(site):
+    """Let the time to vacate hosts come, and the notice be over."""
+    site.run(1000 - LEAD)
+    site.run(NOTICE)
+
+
 def told(server):
     return server['metadata'].get('blazar_vacate_at')
 
@@ -173,8 +179,7 @@ class TestWholeHost:
         self, site, lease
     ):
         server = site.server('a')
-        site.run(1000 - LEAD)
-        site.run(NOTICE)
+        vacate(site)
         assert server['OS-EXT-STS:task_state'] == 'migrating'
         site.run(60)
         # The lease has found no other host.
@@ -218,8 +223,7 @@ class TestWholeHost:
     @pytest.mark.row('F56')
     def test_server_that_has_moved_gets_no_request(self, site, lease):
         server = site.server('a')
-        site.run(1000 - LEAD)
-        site.run(NOTICE)
+        vacate(site)
         site.cloud.settle(lambda server: 'b')
         site.asked()
         for _ in range(10):
@@ -229,17 +233,15 @@ class TestWholeHost:
         site.run(1000)
         assert not site.lease(lease).degraded
 
-    @pytest.mark.parametrize(
-        ('status', 'leaves'),
-        [('SHUTOFF', 'shelving'), ('SUSPENDED', 'shelving'), ('ERROR', None)],
-    )
+    @pytest.mark.parametrize(('status', 'leaves'), [
+        ('SHUTOFF', 'shelving'), ('SUSPENDED', 'shelving'), ('ERROR', None),
+    ])
     def test_action_that_nova_refuses_is_followed_by_the_next(
         self, site, lease, status, leaves
     ):
         server = site.server('a')
         server['status'] = status
-        site.run(1000 - LEAD)
-        site.run(NOTICE)
+        vacate(site)
         for _ in range(3):
             site.run(5)
         assert (server['id'] in site.cloud.servers) is (leaves is not None)
@@ -260,8 +262,7 @@ class TestWholeHost:
     ):
         server = site.server('a')
         server['status'] = 'SHELVED'
-        site.run(1000 - LEAD)
-        site.run(NOTICE)
+        vacate(site)
         site.cloud.settle()
         assert server['status'] == 'SHELVED_OFFLOADED'
         assert server['metadata'] == {}
@@ -328,22 +329,10 @@ class TestWholeHost:
             return None
 
         site.cloud.meddle = meddle
-        site.run(1000 - LEAD)
-        site.run(NOTICE)
+        vacate(site)
         assert [s['OS-EXT-STS:task_state'] for s in servers] == [
             'migrating', None, 'migrating',
         ]
-
-    def test_while_nova_is_away_it_is_tried_until_the_start(self, site, lease):
-        server = site.server('a')
-        site.run(1000 - LEAD)
-        site.cloud.meddle = lambda method, path: Trouble(False)
-        for _ in range(50):
-            site.run(10)
-        assert server['OS-EXT-STS:task_state'] is None
-        site.cloud.meddle = lambda method, path: None
-        site.run(10)
-        assert server['OS-EXT-STS:task_state'] == 'migrating'
 
     def test_a_long_lead_time_is_used_to_its_end(self, site, whole):
         site.conf.set_override('vacate_lead_time', 7200, 'manager')
@@ -374,44 +363,32 @@ class TestWholeHost:
         assert 4 <= len(site.asked()) <= 6
 
     @pytest.mark.row('F56')
-    def test_no_server_is_deleted_because_a_request_failed(self, site, lease):
-        server = site.server('a')
-        site.run(1000 - LEAD)
-
-        def meddle(method, path):
-            if path.endswith('/action'):
-                return Trouble(False, answer(500))
-            return None
-
-        site.cloud.meddle = meddle
-        site.run(NOTICE)
-        for _ in range(3):
-            site.run(10)
-        site.cloud.meddle = lambda method, path: None
-        for _ in range(3):
-            site.run(10)
-            site.cloud.settle()
-        assert server['status'] == 'SHELVED_OFFLOADED'
-        assert server['id'] in site.cloud.servers
-
+    @pytest.mark.parametrize('said', [None, 500, 503])
     def test_nova_that_is_away_brings_no_server_nearer_to_its_deletion(
-        self, site, lease
+        self, site, lease, said
     ):
-        """Nova answers only requests that need no other host."""
+        """With a status, Nova answers only requests that need no other host.
+        """
         site.conf.set_override(
             'vacate_order', ['live-migrate', 'shelve', 'delete'], 'manager'
         )
         server = site.server('a')
         site.run(1000 - LEAD)
         site.cloud.meddle = lambda method, path: (
-            Trouble(False, answer(503)) if path.endswith('/action') else None
+            Trouble(False, said and answer(said))
+            if said is None or path.endswith('/action') else None
         )
         site.run(NOTICE)
         for _ in range(12):
             site.run(30)
+        assert server['OS-EXT-STS:task_state'] is None
         site.cloud.meddle = lambda method, path: None
-        site.run(30)
-        assert server['OS-EXT-STS:task_state'] == 'migrating'
+        for seconds, task in ((30, 'migrating'), (5, 'shelving')):
+            site.run(seconds)
+            assert server['OS-EXT-STS:task_state'] == task
+            site.cloud.settle()
+        assert server['status'] == 'SHELVED_OFFLOADED'
+        assert server['id'] in site.cloud.servers
 
     def test_the_start_waits_for_no_vacating(self, site, lease):
         site.conf.set_override('event_retry_interval', 500.0, 'manager')
@@ -484,8 +461,7 @@ class TestWholeHost:
         server['scheduler_hints'] = {'lease_end': at(lease.start)}
         site.sync()
         site.asked()
-        site.run(1000 - LEAD)
-        site.run(NOTICE)
+        vacate(site)
         assert site.asked() == []
 
     def test_server_that_ends_by_its_own_lease_gets_no_request(
@@ -498,8 +474,7 @@ class TestWholeHost:
         # This is the state after the end of the lease was moved.
         overdue = dataclasses.replace(record, end=lease.start)
         site.ledger.commit(lambda tx: tx.put_instances([overdue]))
-        site.run(1000 - LEAD)
-        site.run(NOTICE)
+        vacate(site)
         assert site.asked() == []
         assert server['id'] in site.cloud.servers
 
@@ -521,8 +496,7 @@ class TestWholeHost:
         server = site.server('a')
         server['tenant_id'] = 'project'
         server['scheduler_hints'] = {'reservation': lease.reservations[0].id}
-        site.run(1000 - LEAD)
-        site.run(NOTICE)
+        vacate(site)
         assert site.asked() == []
 
     def test_server_that_the_ledger_has_bound_gets_no_request(
@@ -584,7 +558,8 @@ class TestWholeHost:
         site.conf.set_override('vacate_order', [], 'manager')
         server = site.server('a')
         site.run(1000)
-        site.sent()
+        [payload] = [p for t, p in site.sent() if t == 'lease.degraded']
+        assert payload['in_the_way'] == [server['id']]
         kept = site.lease(lease)
         assert kept.status == 'ACTIVE'
         assert kept.degraded
@@ -594,13 +569,6 @@ class TestWholeHost:
             f'server {server["id"]} of project other is in the way on host a'
         )
         assert said in caplog.text
-
-    def test_notification_has_the_servers_in_the_way(self, site, lease):
-        site.conf.set_override('vacate_order', [], 'manager')
-        server = site.server('a')
-        site.run(1000)
-        [payload] = [p for t, p in site.sent() if t == 'lease.degraded']
-        assert payload['in_the_way'] == [server['id']]
 
     @pytest.mark.row('F44')
     def test_server_that_comes_after_the_host_was_clear_is_notified(
@@ -759,8 +727,7 @@ class TestSlots:
         site.sync()
         site.create(slots(amount=3, vcpus=4))
         site.asked()
-        site.run(1000 - LEAD)
-        site.run(NOTICE)
+        vacate(site)
         assert site.asked() == []
 
     def test_a_server_is_not_in_the_way_of_its_own_lifetime(self, site):

@@ -37,25 +37,12 @@ def test_the_calls_of_the_last_release_are_answered():
         assert {*names} <= {*answers[name]}, name
 
 
-class TestCallsOfTheNextVersion:
-    """An API of the next version passes one more argument."""
-
-    def test_an_argument_without_a_value_is_left_out(self, running, conf):
-        client = rpc.Client(rpc.transport(conf), timeout=20)
-        answer = client.call(
-            {}, 'list_leases', project_id='project', colour=None
-        )
-        assert answer == {'items': [], 'next': None}
-
-    def test_an_argument_with_a_value_is_refused_by_name(self, running, conf):
-        client = rpc.Client(rpc.transport(conf), timeout=20)
-        with pytest.raises(exception.Unavailable, match='colour: not all'):
-            client.call({}, 'list_leases', project_id='project', colour='red')
-
-    def test_a_call_that_is_missing_is_refused_in_words(self, running, conf):
-        client = rpc.Client(rpc.transport(conf), timeout=20)
-        with pytest.raises(exception.Unavailable, match='paint_lease'):
-            client.call({}, 'paint_lease', lease_id='1')
+def test_an_argument_of_the_next_version_without_a_value_is_left_out(
+    running, conf
+):
+    client = rpc.Client(rpc.transport(conf), timeout=20)
+    answer = client.call({}, 'list_leases', project_id='project', colour=None)
+    assert answer == {'items': [], 'next': None}
 
 
 @pytest.fixture

@@ -160,6 +160,7 @@ class TestHosts:
         assert manager.ledger.hosts() == nodes
 
 
+@pytest.mark.row('F113')
 class TestFilters:
     @pytest.fixture(autouse=True)
     def no_failure(self, monkeypatch):
@@ -225,6 +226,7 @@ class TestFilters:
         cloud.configure(narrow_placement=False)
 
 
+@pytest.mark.row('F113')
 class TestCleaning:
     def test_from_a_deleted_server_to_the_next(
         self, manager, cloud, ironic, nodes, lease, boot, look

@@ -236,6 +236,7 @@ def removed(each, ended, settle):
     deleted(each, ended, settle)
 
 
+@pytest.mark.row('F124')
 @pytest.mark.parametrize(
     'wanted', [by_hint, by_size, by_group, by_flavor], indirect=True
 )
@@ -304,9 +305,7 @@ def booked(manager, outlived, settle):
         each = outlived(on_end='keep')
         host, end = each.host, each.lease.end
         settle()
-        book(
-            manager, end, end + 300, hosts(**on(host)), project_id='next'
-        )
+        book(manager, end, end + 300, hosts(**on(host)), project_id='next')
         each.told()
         return each, host
 

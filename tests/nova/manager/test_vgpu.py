@@ -16,6 +16,7 @@ from blazar_sched.domain.provider import Providers
 from blazar_sched.domain.provider import Units
 from demo import cloud as demo_cloud
 from tests.nova import clouds
+from tests.nova.manager.conftest import having
 from tests.nova.manager.test_leases import fed
 from tests.nova.managing import book
 from tests.nova.managing import on
@@ -255,7 +256,7 @@ class TestMoves:
 
 class TestVacating:
     def test_only_preemptible_servers_with_the_devices_yield(
-        self, site, wait_for, started
+        self, site, wait_for
     ):
         preemptible = {'blazar:preemptible': 'true'}
         plain = site.boot(preemptible, host='compute-1')
@@ -273,7 +274,10 @@ class TestVacating:
         assert not any(
             'blazar_vacate_at' in s['metadata'] for s in site.cloud.servers()
         )
-        started(lease)
+        # The lease may have started meanwhile.
+        wait_for(
+            'lease ACTIVE', lambda: having(site.manager, lease.id, 'ACTIVE')
+        )
         site.look()
         assert not site.manager.ledger.lease(lease.id).degraded
         assert site.draw(lease) and site.draw(lease)

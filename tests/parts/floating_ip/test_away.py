@@ -7,15 +7,15 @@ import pytest
 from blazar_sched.parts.floating_ip.manager import FloatingIPs
 from blazar_sched.parts.floating_ip.neutron import Neutron
 from tests.functional.manager import test_away
-from tests.functional.manager.test_away import only
-from tests.functional.manager.test_away import TestAnHour  # noqa: F401
+from tests.functional.manager.test_away import TestAnHour
 from tests.standins.neutron import NETWORK
 from tests.standins.neutron import NeutronApi
 from tests.standins.rest import answer
 
+# What addresses need; the core's tests have the other services.
 AWAY = {
-    **test_away.AWAY,
-    'Neutron does not answer': only('network', answer(504, {})),
+    'Keystone does not answer': test_away.AWAY['Keystone does not answer'],
+    'Neutron does not answer': test_away.only('network', answer(504, {})),
 }
 
 
@@ -46,6 +46,11 @@ class Cloud(test_away.Cloud):
 
 
 @pytest.fixture
+def many():
+    return 2
+
+
+@pytest.fixture
 def away():
     return AWAY
 
@@ -62,3 +67,9 @@ def cloud(conf, many):
     cloud = Cloud(conf, many)
     yield cloud
     cloud.ledger.close()
+
+
+@pytest.mark.more
+@pytest.mark.parametrize('many', [50])
+class TestAnHourOfMany(TestAnHour):
+    """The same, with many leases."""

@@ -188,9 +188,7 @@ class TestBooking:
             (addresses(2, ONE, ONE), 'required_floatingips'),
             (addresses(1, 'x'), 'required_floatingips'),
             (addresses(1, 7), 'required_floatingips'),
-            (
-                addresses(required_floatingips=ONE), 'required_floatingips'
-            ),
+            (addresses(required_floatingips=ONE), 'required_floatingips'),
             (addresses(colour='red'), 'colour'),
         ],
     )
@@ -1277,9 +1275,7 @@ def test_killed_at_any_point_of_the_healing(world, registered, disarmed):
 
     points = []
     healthy = heal(points.append)
-    assert healthy == (
-        (False, False, [TWO, THREE]), (False, False, True),
-    )
+    assert healthy == ((False, False, [TWO, THREE]), (False, False, True))
     first = len(points) // 2
     for last in range(first):
         passed = itertools.count()

@@ -129,9 +129,7 @@ def test_the_reservation_that_lacks_addresses_is_the_first():
 @given(uses(), ANY, WINDOWS)
 def test_no_start_before_the_first_has_room(uses, wanted, window):
     """Of one network, the first start has room itself."""
-    found = Free(uses, make(wanted)).first_start(
-        window.start, window.duration
-    )
+    found = Free(uses, make(wanted)).first_start(window.start, window.duration)
     expected = next(
         (
             at for at in range(window.start, LAST + 1)

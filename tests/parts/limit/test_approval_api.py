@@ -53,6 +53,7 @@ def accept(send, id_, **more):
     return send('POST', 'leases', {'name': 'night-run', 'offer': id_}, **more)
 
 
+@pytest.mark.row('F103')
 def test_an_administrator_approves_what_the_owner_accepts(send):
     [offer, *_] = hold(send)['offers']
     path = f'offers/{offer["id"]}'

@@ -36,6 +36,4 @@ def test_limits_of_resources_are_read_from_a_file(tmp_path):
     )
     conf = service.load(files=[str(path)]).enforcement
     assert conf.max_resources_per_project == {'CUSTOM_GPU': 8, 'VCPU': 500}
-    assert conf.resource_weights == {
-        'CUSTOM_GPU': 10, 'VGPU': 1, 'VCPU': 0.1,
-    }
+    assert conf.resource_weights == {'CUSTOM_GPU': 10, 'VGPU': 1, 'VCPU': 0.1}

@@ -17,9 +17,7 @@ from tests.functional.manager import test_enforcement
 world = test_enforcement.world
 
 LIMITS = (
-    'MaxLeaseDurationFilter',
-    'MaxHorizonFilter',
-    'MaxLeasesFilter',
+    'MaxLeaseDurationFilter', 'MaxHorizonFilter', 'MaxLeasesFilter',
     'MaxSizeFilter',
 )
 

@@ -121,7 +121,7 @@ ALLOCATION = {
 }
 
 
-@pytest.mark.row('F78')
+@pytest.mark.row('F78', 'F107')
 def test_a_new_lease_is_asked_about_in_blazars_words(world, service, whole):
     world.clock.now = 1_800_000_000
     lease = world.create(whole(), trust_id='t1')
@@ -158,9 +158,7 @@ def test_a_new_lease_is_asked_about_in_blazars_words(world, service, whole):
             'end_date': '2027-01-15T08:03:20',
             'before_end_date': None,
             # All of the inventory of a whole host.
-            'resource_requests': {
-                'VCPU': 8, 'MEMORY_MB': 8192, 'DISK_GB': 80,
-            },
+            'resource_requests': {'VCPU': 8, 'MEMORY_MB': 8192, 'DISK_GB': 80},
         },
     }
 
@@ -178,6 +176,7 @@ def test_external_service_gets_the_address_of_keystone(conf, service):
     assert document['context']['region_name'] == 'RegionOne'
 
 
+@pytest.mark.row('F107')
 def test_a_slot_is_an_allocation(world, service, slots):
     world.add_host('compute-2')
     world.create(slots(5, 2))

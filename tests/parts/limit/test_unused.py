@@ -68,6 +68,7 @@ def nodes(world, lease):
     return {names[host] for _, host, _ in world.held(lease)}
 
 
+@pytest.mark.row('F79', 'F99')
 def test_the_owner_is_notified_before(world, whole, notified):
     lease = started(world, whole(2, 2))
     look(world, AFTER - 10)
@@ -80,6 +81,7 @@ def test_the_owner_is_notified_before(world, whole, notified):
     assert len(nodes(world, lease)) == 2
 
 
+@pytest.mark.row('F79')
 def test_a_lease_without_servers_ends(world, whole, slots):
     lease = started(world, whole(2, 2), slots(2, 1))
     look(world, AFTER)

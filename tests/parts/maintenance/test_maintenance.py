@@ -32,6 +32,7 @@ def told(world, monkeypatch):
     )
 
 
+@pytest.mark.row('F74')
 class TestClosedHost:
     @pytest.fixture
     def world(self, world):
@@ -112,9 +113,7 @@ class TestClosedHost:
         world.clock.now += 200
         if settled:
             maintenances.step()
-        shown = maintenances.update(
-            made['id'], {'name': 'rack 8'}
-        )
+        shown = maintenances.update(made['id'], {'name': 'rack 8'})
         assert (shown['name'], shown['status']) == ('rack 8', 'OVER')
         assert (shown['moved'], shown['in_the_way']) == ([], [])
         maintenances.step()
@@ -128,9 +127,7 @@ class TestClosedHost:
         made = close('a', start=None)
         world.clock.now += 200
         with pytest.raises(exception.InvalidInput) as error:
-            maintenances.update(
-                made['id'], {'end': world.now - 10}
-            )
+            maintenances.update(made['id'], {'end': world.now - 10})
         assert error.value.field == 'end_date'
         maintenances.update(made['id'], {'end': world.now + 9})
         with pytest.raises(exception.NotEnoughHostsAvailable):
@@ -259,6 +256,7 @@ class TestLeasesOnTheHosts:
         with pytest.raises(InTheWay):
             close('a')
 
+    @pytest.mark.row('F36')
     def test_a_dry_run_shows_it_and_changes_nothing(
         self, world, close, on, told
     ):
@@ -319,9 +317,7 @@ class TestLeasesOnTheHosts:
 
     def test_maintenance_can_begin_now(self, world, close, maintenances):
         made = close('a')
-        changed = maintenances.update(
-            made['id'], {'start': None}
-        )
+        changed = maintenances.update(made['id'], {'start': None})
         assert (changed['start'], changed['status']) == (world.now, 'ACTIVE')
         world.check()
 
@@ -331,9 +327,7 @@ class TestLeasesOnTheHosts:
         made = close('a')
         world.create(start=250, end=300)
         with pytest.raises(InTheWay):
-            maintenances.update(
-                made['id'], {'end': world.now + 260}
-            )
+            maintenances.update(made['id'], {'end': world.now + 260})
         assert world.ledger.run(models.get, made['id']).end == world.now + 200
 
     @pytest.mark.parametrize('values', [
@@ -349,9 +343,7 @@ class TestLeasesOnTheHosts:
             values = {'end': world.now + values['end']}
         shown = maintenances.update(made['id'], values)
         assert shown.items() >= values.items()
-        assert [each['lease_id'] for each in shown['in_the_way']] == [
-            lease.id
-        ]
+        assert [each['lease_id'] for each in shown['in_the_way']] == [lease.id]
         assert shown['moved'] == []
         assert on(lease) == ['a']
         assert world.lease(lease).degraded

@@ -114,6 +114,7 @@ def test_repeated_notice_of_an_end_has_the_same_key(
     assert (len(set(ids)), len(set(keys))) == (1, 1)
 
 
+@pytest.mark.row('F59')
 @pytest.mark.parametrize(('crash_at', 'posts'), [
     ('start_lease:finished', 1),
     ('after_start_lease:claimed', 1),

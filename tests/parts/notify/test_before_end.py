@@ -345,6 +345,7 @@ def test_each_end_has_its_own_key(world, mail, hook, slots, action):
     assert len(keys) == len(set(keys)) == 2
 
 
+@pytest.mark.row('F59')
 class TestOnStart:
     def started(self, world, lease):
         return status(world, lease, 'after_start_lease')

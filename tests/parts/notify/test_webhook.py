@@ -135,6 +135,7 @@ def shown(world, webhook):
     return webhooks(world.manager).get(webhook['id'], 'project')
 
 
+@pytest.mark.row('F90')
 def test_a_lease_from_its_creation_to_its_end(near, hook):
     made = register(near, hook.url)
     lease = near.create(before_end=near.now + 150)

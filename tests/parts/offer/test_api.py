@@ -51,6 +51,7 @@ def numbers(offered):
     ]
 
 
+@pytest.mark.row('F26')
 def test_the_earliest_window(api):
     book_hours(api, HOSTS, 1, 3)
     offered = ask(api, limit=1)

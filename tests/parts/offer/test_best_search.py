@@ -32,6 +32,7 @@ class Asked(test_window_search.Asked):
         )
 
 
+@pytest.mark.row('F27')
 @settings(max_examples=200, deadline=None)
 @SEARCHES
 @LIMITS
@@ -51,6 +52,7 @@ def test_no_window_is_longer(limits, world, wanted, bounds, options, distance):
     ) or asked.competes()
 
 
+@pytest.mark.row('F27')
 @settings(max_examples=200, deadline=None)
 @SEARCHES
 @LIMITS

@@ -43,6 +43,4 @@ def test_the_owner_of_an_offer_is_notified_of_a_lost_gpu_as_of_a_lease(
     }, 'key', False)
     look()
     look()
-    assert told == [
-        ('lease.create', 'PENDING'), ('lease.at_risk', 'PENDING'),
-    ]
+    assert told == [('lease.create', 'PENDING'), ('lease.at_risk', 'PENDING')]

@@ -263,6 +263,7 @@ def test_a_manager_that_is_killed_while_an_offer_lapses(
     assert world.ledger.check() == []
 
 
+@pytest.mark.row('F34')
 @pytest.mark.parametrize('seed', seeds(20, few=4))
 def test_any_held_offer_can_be_accepted(world, whole, slots, hold, conf, seed):
     """A held offer is never refused, and blocks as a lease does."""

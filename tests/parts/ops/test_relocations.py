@@ -45,7 +45,7 @@ def test_an_instance_with_a_path_is_listed_until_it_has_moved(site, asked):
         'until': lease.start, 'state': 'planned',
     }
     assert (then['start'], then['end']) == (lease.start - LEAD, None)
-    assert then['host'] in 'bc'
+    assert then['host'] in 'bcd'
 
     site.clock.now = lease.start - LEAD
     [told] = asked()
@@ -59,7 +59,7 @@ def test_an_instance_with_a_path_is_listed_until_it_has_moved(site, asked):
 def test_an_instance_with_nowhere_to_go_is_listed(site, asked):
     server = site.boot('a')
     lease = site.reserve('a')
-    for name in 'bc':
+    for name in 'bcd':
         site.hosts.update(site.host(name).id, {'disabled': True})
     site.look()
     [told] = asked()

@@ -377,6 +377,7 @@ def test_how_servers_without_an_end_are_treated(
     assert (found, told in details) == (status, True)
 
 
+@pytest.mark.row('F123')
 def test_what_leases_will_meet_is_told(check, servers):
     def server(n, vcpus, created=0, node='c1', **fields):
         return Server(

@@ -73,6 +73,7 @@ def test_a_product_has_what_its_users_need_to_know(api):
     }
 
 
+@pytest.mark.row('F114')
 def test_each_project_sees_its_own_products(api):
     # compute-2 is for p1 alone. At most 4 of the 16 small instances.
     assert free(api) == {'rack 7': 1, 'small': 4, 'half': 4, 'gone': 0}
@@ -132,6 +133,7 @@ def change(api, lease, reservation=None, headers=ALICE, **values):
     )
 
 
+@pytest.mark.row('F114')
 def test_a_product_is_reserved_by_its_name(api):
     lease = reserve(
         api, 'rack 7', on_end='keep', magnetic=True, labels={'a': 'b'}
@@ -276,6 +278,7 @@ class TestWithoutToken:
     def ask(self, api, headers=V1_1, **query):
         return api.simulate_get('/v1/products', headers=headers, params=query)
 
+    @pytest.mark.row('F117')
     def test_products_of_all_projects_are_shown(self, service, api):
         reserve(api, 'small', 3)
         stranger = testing.TestClient(

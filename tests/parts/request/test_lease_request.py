@@ -84,6 +84,7 @@ def full(world, whole):
     return [world.create(whole(), start=50, end=1000) for _ in 'ab']
 
 
+@pytest.mark.row('F77')
 def test_projects_take_turns_if_the_operator_says_so(
     world, conf, ask, full, requests
 ):
@@ -135,6 +136,7 @@ def test_nothing_is_searched_for_twice_at_one_revision(
     assert len(searches) == 5
 
 
+@pytest.mark.row('F81')
 def test_a_request_waits_until_room_comes(world, requests, full, ask):
     made = ask()
     assert (made['status'], made['position']) == ('WAITING', 1)
@@ -539,6 +541,7 @@ class TestFlexible:
 
         return moves
 
+    @pytest.mark.row('F80')
     def test_a_flexible_lease_is_moved(self, world, ask, moves, told):
         low = ask(flexible=True, priority=LOW)
         high = ask(latest=100, priority=HIGH)

@@ -82,6 +82,7 @@ def test_an_older_client_sees_ordinary_leases(api, series):
     assert create(api, old).status_code == 404
 
 
+@pytest.mark.row('F33')
 def test_occurrences_that_were_altered_or_skipped_are_shown(api, series):
     first, second, *_ = series['leases']
     longer = api.simulate_put(

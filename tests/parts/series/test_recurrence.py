@@ -42,6 +42,7 @@ def utc(found, **bounds):
     ]
 
 
+@pytest.mark.row('F33')
 @pytest.mark.parametrize('zone', [BERLIN, NEW_YORK])
 def test_a_weekly_series_for_a_year(zone):
     """The start stays at 09:00, through both changes of the clocks."""

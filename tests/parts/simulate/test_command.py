@@ -200,6 +200,7 @@ def cloud(monkeypatch, files):
     monkeypatch.setattr(nova_history, 'read_cloud', read)
 
 
+@pytest.mark.row('F119')
 def test_the_past_of_a_cloud_is_saved_and_simulated_again(
     cloud, tmp_path, capsys
 ):
@@ -291,6 +292,7 @@ def test_help_tells_of_each_option(capsys):
         assert option in shown
 
 
+@pytest.mark.row('F36')
 def test_the_headroom_of_the_best_policy_is_suggested(simulate, capsys):
     found = simulate('--sample', '8', '--suggest')
     keeping = [

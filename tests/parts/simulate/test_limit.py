@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The limit on small traces with known answers, and what is told by it."""
 
+import pytest
+
 from blazar_sched.parts.simulate import limit
 from blazar_sched.parts.simulate import policy
 from blazar_sched.parts.simulate import result
@@ -55,6 +57,7 @@ def counted(name, refused, asked=10, gpus=0, kind=trace.BOUNDED):
     return found
 
 
+@pytest.mark.row('F122')
 def test_the_way_from_the_pool_to_the_limit():
     pool, ours, best = (counted(name, n) for name, n in (
         ('freepool', 5), ('ours', 2), ('limit', 1)
@@ -66,6 +69,7 @@ def test_the_way_from_the_pool_to_the_limit():
     assert ours.refused_gib_hours == 1
 
 
+@pytest.mark.row('F122')
 def test_a_class_is_worse_by_its_share_if_enough_is_asked():
     assert small_worse(ours=3, pool=2, asked=10)
     assert not small_worse(ours=2, pool=2, asked=10)

@@ -186,6 +186,7 @@ def test_weighers_put_short_lives_before_leases():
     assert with_ == without - 1
 
 
+@pytest.mark.row('F23')
 def test_packing_keeps_hosts_free_for_a_larger_lease():
     hosts = [host(f'h{n}') for n in range(4)]
     small = [
