@@ -1,18 +1,39 @@
 # SPDX-License-Identifier: Apache-2.0
 """The configuration of a service that a test runs in a process of its own."""
 
+import contextlib
 import pathlib
+import random
 import socket
 
 # An administrator, for an API that has noauth.
 ADMIN = {'X-Auth-Token': 'admin'}
 
+# These ports are below those of outgoing connections, of which thousands are
+# opened between the check of a port and its use.
+_PORTS = range(20000, 32000)
+
 
 def free_port() -> int:
     """Return a port on which no process listens."""
-    with socket.socket() as probe:
-        probe.bind(('127.0.0.1', 0))
-        return probe.getsockname()[1]
+    (port,) = free_ports(1)
+    return port
+
+
+def free_ports(count: int) -> list[int]:
+    """Return different ports on which no process listens."""
+    with contextlib.ExitStack() as stack:
+        return [
+            _bind(stack.enter_context(socket.socket())) for _ in range(count)
+        ]
+
+
+def _bind(probe: socket.socket) -> int:
+    for port in random.sample(_PORTS, 100):
+        with contextlib.suppress(OSError):
+            probe.bind(('127.0.0.1', port))
+            return port
+    raise OSError('no port is free')
 
 
 def write_config(

@@ -2,7 +2,9 @@
 """Waiting for events, however busy the machine is."""
 
 from collections.abc import Callable
+from concurrent import futures
 import subprocess
+import threading
 import time
 from typing import Any
 from typing import TypeVar
@@ -28,6 +30,19 @@ def until(probe: Callable[[], T], shown: Callable[[], object] = str) -> T:
         assert time.monotonic() < deadline, shown()
         time.sleep(PAUSE)
     return found
+
+
+def at_once(*tasks: Callable[[], T]) -> list[T]:
+    """Do tasks in threads that begin together; return what each returns."""
+    ready = threading.Barrier(len(tasks))
+
+    def begin(task: Callable[[], T]) -> T:
+        ready.wait(PATIENCE)
+        return task()
+
+    with futures.ThreadPoolExecutor(len(tasks)) as pool:
+        begun = [pool.submit(begin, task) for task in tasks]
+    return [each.result() for each in begun]
 
 
 def response(

@@ -10,6 +10,7 @@ from urllib import parse
 
 from blazarclient import client as blazarclient
 
+from tests import serving
 from tests.cloud import home
 from tests.cloud import processes
 from tests.cloud import site
@@ -19,10 +20,8 @@ from tests.cloud.processes import Processes
 USER = 'blazar'
 FREEPOOL = 'freepool'
 PLUGINS = (
-    'physical.host.plugin',
-    'virtual.instance.plugin',
-    'flavor.instance.plugin',
-    'virtual.floatingip.plugin',
+    'physical.host.plugin', 'virtual.instance.plugin',
+    'flavor.instance.plugin', 'virtual.floatingip.plugin',
 )
 # blazar-api by itself ends at once: its server is a daemon thread.
 _API = (
@@ -51,7 +50,7 @@ class Blazar:
         self, folder: pathlib.Path, database: str, description: dict[str, str]
     ) -> None:
         self._conf = folder / 'blazar.conf'
-        self._port = site.free_ports(['blazar'])['blazar']
+        self._port = serving.free_port()
         self._processes = Processes(folder, home.blazar() / 'bin', {})
         self._configure(database, description)
 

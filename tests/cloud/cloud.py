@@ -12,6 +12,7 @@ from typing import Any
 import openstack
 import sqlalchemy as sa
 
+from tests import serving
 from tests.cloud import compute
 from tests.cloud import glance
 from tests.cloud import home
@@ -22,7 +23,6 @@ from tests.cloud import person
 from tests.cloud import placement
 from tests.cloud import reservation
 from tests.cloud import seed
-from tests.cloud import site
 from tests.cloud.processes import Processes
 from tests.cloud.service import Service
 from tests.cloud.site import Site
@@ -30,12 +30,8 @@ from tests.services import database
 from tests.services import found
 
 SERVICES: tuple[type[Service], ...] = (
-    keystone.Keystone,
-    nova.Nova,
-    neutron.Neutron,
-    glance.Glance,
-    placement.Placement,
-    reservation.Reservation,
+    keystone.Keystone, nova.Nova, neutron.Neutron, glance.Glance,
+    placement.Placement, reservation.Reservation,
 )
 
 
@@ -64,7 +60,10 @@ class Cloud:
                 for name in service.databases
             },
             bus=found.broker(stack),
-            ports=site.free_ports(service.name for service in SERVICES),
+            ports=dict(zip(
+                (service.name for service in SERVICES),
+                serving.free_ports(len(SERVICES)), strict=True,
+            )),
             hosts=[f'compute-{n + 1}' for n in range(computes)], hold=hold,
         )
         self.processes = Processes(folder, venv / 'bin', self._environment())

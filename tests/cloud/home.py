@@ -22,13 +22,8 @@ VARIABLE = 'BLAZAR_SCHED_CLOUD_HOME'
 ROOT = pathlib.Path(__file__).parents[2]
 
 REQUIREMENTS = (
-    'PyMySQL',
-    'glance==33.0.0',
-    'gunicorn',
-    'keystone==30.0.0',
-    'neutron==29.0.0',
-    'nova==34.0.0',
-    'openstack-placement==16.0.0',
+    'PyMySQL', 'glance==33.0.0', 'gunicorn', 'keystone==30.0.0',
+    'neutron==29.0.0', 'nova==34.0.0', 'openstack-placement==16.0.0',
 )
 # The last release of Blazar, and drivers for its database.
 BLAZAR = ('blazar==18.0.0', 'PyMySQL', 'psycopg2-binary')

@@ -46,6 +46,8 @@ class Nova(service.Service):
                 'state_path': state,
                 'transport_url': self._site.bus,
                 'report_interval': 10,
+                # On a busy machine, heartbeats of computes are late.
+                'service_down_time': 300,
                 'use_stderr': True,
             },
             'api': {'auth_strategy': 'keystone'},
@@ -64,9 +66,7 @@ class Nova(service.Service):
             'oslo_messaging_notifications': {'driver': 'messagingv2'},
             'placement': as_nova,
             'quota': {'driver': 'nova.quota.NoopQuotaDriver'},
-            'scheduler': {
-                'workers': 1, 'discover_hosts_in_cells_interval': 2,
-            },
+            'scheduler': {'workers': 1, 'discover_hosts_in_cells_interval': 2},
             'service_user': {**as_nova, 'send_service_user_token': True},
             'vnc': {'enabled': False},
             'workarounds': {'skip_hypervisor_version_check_on_lm': True},

@@ -119,11 +119,16 @@ class Person:
         return server
 
     def finds_no_host(self, name: str, *args: str, **hints: str) -> bool:
-        """Tell whether a boot is refused, and by Nova's scheduler alone."""
+        """Tell whether Nova's scheduler refuses a boot.
+
+        :raises Refused: if the boot fails for another reason
+        """
         try:
             self.boot(name, *args, **hints)
         except Refused as e:
-            return 'No valid host' in str(e)
+            if 'No valid host' not in str(e):
+                raise
+            return True
         return False
 
     def get(self, path: str, microversion: str | None = None) -> Any:

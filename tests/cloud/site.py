@@ -1,23 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """The folders, ports and URLs of one cloud."""
 
-from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
-import contextlib
 import dataclasses
 import pathlib
-import random
-import socket
 
 REGION = 'RegionOne'
 # The password of every user: they exist on loopback alone, as long as the
 # cloud.
 PASSWORD = 'secret'
-
-# These ports are below those of outgoing connections, of which thousands are
-# opened between the check of a port and its use.
-_PORTS = range(20000, 32000)
 
 Sections = Mapping[str, Mapping[str, object]]
 
@@ -90,21 +82,3 @@ def ini(sections: Sections) -> str:
         lines.append(f'[{section}]')
         lines.extend(f'{name} = {value}' for name, value in options.items())
     return '\n'.join(lines) + '\n'
-
-
-def free_ports(names: Iterable[str]) -> dict[str, int]:
-    """Return a free port for each name."""
-    found: dict[str, int] = {}
-    with contextlib.ExitStack() as stack:
-        for name in names:
-            probe = stack.enter_context(socket.socket())
-            found[name] = _bind(probe)
-    return found
-
-
-def _bind(probe: socket.socket) -> int:
-    for port in random.sample(_PORTS, 100):
-        with contextlib.suppress(OSError):
-            probe.bind(('127.0.0.1', port))
-            return port
-    raise OSError('no port is free')

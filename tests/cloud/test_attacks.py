@@ -112,9 +112,7 @@ def test_request_without_a_token_is_refused(demo, alt, reader):
 def test_lease_neither_draws_nor_ends_servers_of_another_project(
     demo, alt, admin, nova
 ):
-    trap = {
-        'magnetic': True, 'projects': [alt.project_id, admin.project_id],
-    }
+    trap = {'magnetic': True, 'projects': [alt.project_id, admin.project_id]}
     lease = demo.wait_for(
         demo.book(person.hosts(before_end='snapshot'), microversion=V1_1),
         'ACTIVE',

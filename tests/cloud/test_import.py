@@ -12,6 +12,7 @@ import sys
 import pytest
 import requests
 
+from tests import serving
 from tests.cloud import account
 from tests.cloud import blazar as blazar_service
 from tests.cloud import person
@@ -65,7 +66,7 @@ class Ours:
 
     def __init__(self, folder, description):
         self._file = folder / 'blazar-sched.conf'
-        self._port = site.free_ports(['ours'])['ours']
+        self._port = serving.free_port()
         user = blazar_service.credentials(description)
         sections = {
             # The cloud's nova-scheduler follows another ledger.

@@ -34,9 +34,7 @@ def test_hosts_are_left_in_time_and_open_again(
     demo, alt, admin, register, description, nova, host_of, until, notified,
     removed,
 ):
-    names = {
-        register(name)['id']: name for name in description['hosts']
-    }
+    names = {register(name)['id']: name for name in description['hosts']}
     server = alt.boot('stays')
     start = datetime.datetime.now(datetime.UTC) + AHEAD
     lease = demo.book(person.instances(), start=AHEAD)

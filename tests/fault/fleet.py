@@ -116,7 +116,7 @@ class Fleet:
         self.ledger = site.ledger()
         self._cloud = cloud
         self._processes = processes
-        self.ports = ports or [serving.free_port() for _ in range(apis)]
+        self.ports = ports or serving.free_ports(apis)
         self._commands = [
             ('manager', site.file(f'manager-{n}')) for n in range(managers)
         ] + [

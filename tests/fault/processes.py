@@ -27,16 +27,11 @@ _context = multiprocessing.get_context('forkserver')
 _asking = threading.Lock()
 _context.set_forkserver_preload(
     [
-        'blazar_sched.cmd.service',
-        'blazar_sched.conf.service',
-        'blazar_sched.service.assembly',
-        'blazar_sched.service.resources.host',
-        'blazar_sched.service.resources.instance',
-        'keystoneauth1.noauth',
+        'blazar_sched.cmd.service', 'blazar_sched.conf.service',
+        'blazar_sched.service.assembly', 'blazar_sched.service.resources.host',
+        'blazar_sched.service.resources.instance', 'keystoneauth1.noauth',
         'oslo_messaging._drivers.impl_fake',
-        'oslo_messaging._drivers.impl_rabbit',
-        'psycopg2',
-        'pymysql',
+        'oslo_messaging._drivers.impl_rabbit', 'psycopg2', 'pymysql',
         'tests.fault.processes',
     ]
 )

@@ -80,7 +80,7 @@ def _pause_after_placing(seconds: float) -> None:
 def _commit_anyhow(ledger: Ledger, work: Any, dry_run: bool = False) -> Any:
     """Commit as Ledger.commit does, without the lock of the ledger's row."""
     with ledger._lock, ledger._to_write.connect() as connection:
-        with tx.attempt(connection, ledger._load()) as attempt:
+        with tx.attempt(connection, ledger._load(), ()) as attempt:
             result = work(attempt)
         retry.commit(connection)
         return result

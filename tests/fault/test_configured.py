@@ -108,6 +108,7 @@ def durable_bus():
         pytest.skip(str(e))
 
 
+@pytest.mark.row('F130')
 @pytest.mark.parametrize(
     ('text', 'engine', 'broker', 'number'),
     [

@@ -32,9 +32,7 @@ PROJECT = 'project'
 EVENT_POINTS = [
     f'{event_type}:{step}'
     for event_type in (
-        event.START_LEASE,
-        event.BEFORE_END_LEASE,
-        event.END_LEASE,
+        event.START_LEASE, event.BEFORE_END_LEASE, event.END_LEASE,
     )
     for step in ('stepped', 'worked')
 ]
@@ -165,9 +163,7 @@ def new_life(tmp_path, database_on, processes):
         folder = tmp_path / name
         folder.mkdir()
         with ServedCloud(HOSTS) as cloud:
-            site = Deployment(
-                folder, database_on('mysql'), cloud=cloud.url
-            )
+            site = Deployment(folder, database_on('mysql'), cloud=cloud.url)
             life = Life(site, cloud, processes)
             try:
                 yield life

@@ -219,7 +219,7 @@ class Watched:
 
     def __init__(self, folder, managers):
         self._folder = folder
-        self._ports = [serving.free_port() for _ in range(managers)]
+        self._ports = serving.free_ports(managers)
 
     def more(self, process):
         """Return the further configuration file of a process."""

@@ -185,6 +185,11 @@ def test_no_client_waits_long_while_managers_are_killed(
             fleet.running[number % MANAGERS].kill()
             fleet.start(number % MANAGERS)
             number += 1
+        # A client that acts at once is never too late.
+        wait_for('offers', lambda: {'accepted', 'lapse'} <= {*traffic.offers})
+        wait_for(
+            'requests', lambda: {'BOOKED', 'CANCELLED'} <= {*traffic.requests}
+        )
 
     record_property(
         f'{number} managers killed on {engine}',
@@ -195,8 +200,3 @@ def test_no_client_waits_long_while_managers_are_killed(
     )
     assert max(traffic.waits) < BOUND
     assert traffic.statuses['post 503'] == 0
-    # A client that acts at once is never too late.
-    assert traffic.offers['accepted'] > 0
-    assert traffic.offers['lapse'] > 0
-    assert traffic.requests['BOOKED'] > 0
-    assert traffic.requests['CANCELLED'] > 0

@@ -241,7 +241,8 @@ class _Client:
             ):
                 return answer
             assert time.monotonic() < deadline, f'{method} {path}: no answer'
-            time.sleep(0.1)
+            too_many = answer is not None and answer.status_code == 429
+            time.sleep(int(answer.headers['Retry-After']) if too_many else 0.1)
 
     def _is_refused(self, name: str, answer: Any) -> bool:
         """Tell whether a request is refused only for now."""

@@ -359,8 +359,7 @@ class RabbitMQCluster(Cluster):
     def form(self) -> None:
         super().form()
         for command in (
-            'add_user blazar_sched BUS_PASS',
-            'add_vhost blazar_sched',
+            'add_user blazar_sched BUS_PASS', 'add_vhost blazar_sched',
             'set_permissions -p blazar_sched blazar_sched .* .* .*',
         ):
             self.nodes[0].run('rabbitmqctl', *command.split())

@@ -108,7 +108,7 @@ def play(tmp_path, broker, record_property):
     `faults` is called with a `Scene`; `more` as in Fleet.
     """
     def play(name, database, faults, more=None):
-        ports = [serving.free_port() for _ in range(APIS)]
+        ports = serving.free_ports(APIS)
         processes = Processes(tmp_path)
         shared = cluster.PAGES / 'blazar-sched.conf'
         fleet = None

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Command line clients, run as a user runs them.
+"""Command line programs, run as a user runs them.
 
-A client takes a second or two to import its modules. So one process imports
+A program takes a second or two to import its modules. So one process imports
 the modules once, and each command runs in a fork of this process.
 """
 
@@ -24,7 +24,7 @@ _PRELOADED = ['tests.programs.preloaded']
 def run(
     command: Sequence[str], env: Mapping[str, str]
 ) -> subprocess.CompletedProcess[str]:
-    """Run a client in an environment; return its exit status and output.
+    """Run a program in an environment; return its exit status and output.
 
     :raises subprocess.TimeoutExpired: after TIMEOUT seconds
     """
@@ -50,7 +50,7 @@ def run(
 def run_alone(
     command: Sequence[str], env: Mapping[str, str]
 ) -> subprocess.CompletedProcess[str]:
-    """Run a client in a process that has not imported anything yet."""
+    """Run a program in a process that has not imported anything yet."""
     scripts = pathlib.Path(sysconfig.get_path('scripts'))
     return subprocess.run(
         [scripts / command[0], *command[1:]], env=env, capture_output=True,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Imports of the clients' modules, in the process that is forked.
+"""Imports of the programs' modules, in the process that is forked.
 
 The help of a command imports the modules of the command, and fills the caches
 of entry points.
@@ -10,6 +10,8 @@ import io
 import os
 import sys
 
+from blazar_sched.cmd import main
+
 # The SDK looks for clouds.yaml in the home that it is imported with.
 os.environ['HOME'] = os.devnull
 
@@ -17,6 +19,7 @@ import blazarclient.shell  # noqa: E402
 import openstackclient.shell  # noqa: E402
 
 _HELPS = (
+    (main, ['db', 'check', '--help']),
     (blazarclient.shell, ['lease-list', '--help']),
     (openstackclient.shell, ['reservation', 'lease', 'list', '--help']),
     (openstackclient.shell, ['reservation', 'offer', 'list', '--help']),
@@ -30,6 +33,9 @@ for shell, command in _HELPS:
         contextlib.redirect_stderr(io.StringIO()),
     ):
         shell.main(command)
+# What the commands of the service import as they run, which `main` prepares.
+import blazar_sched.service.assembly  # noqa: E402, F401
+
 # The defaults of these two modules are the arguments of this process: each
 # fork imports the modules again.
 del sys.modules['blazarclient.shell'], sys.modules['openstackclient.shell']
