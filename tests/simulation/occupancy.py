@@ -52,9 +52,7 @@ def levels(world, node, servers, start, end, own=None, leaving=()):
     host = world.cloud.nodes[node].uuid
     stays = {s.uuid: stays_until(world, s) for s in servers}
     here = {s.uuid for s in servers}
-    later = [
-        s for s in later_stays(world, host) if s.uuid not in (own, *here)
-    ]
+    later = [s for s in later_stays(world, host) if s.uuid not in (own, *here)]
     yield from _levels(world, node, later, servers, stays, start, end, leaving)
 
 

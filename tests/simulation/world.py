@@ -255,9 +255,7 @@ class World:
             self.crashes = weather.choice((0.0, 0.01, 0.05))
             self.cloud.trouble = weather.choice((0.0, 0.05, 0.3))
             self.outside.trouble = self.cloud.trouble
-        self.is_calm = not (
-            self.trouble or self.crashes or self.cloud.trouble
-        )
+        self.is_calm = not (self.trouble or self.crashes or self.cloud.trouble)
 
     def run(self):
         """Play the seed to its end.

@@ -23,8 +23,7 @@ from tests.simulation.promises import told
 __all__ = [
     'Broken', 'check', 'cleaning', 'filters', 'groups', 'images',
     'lease_requests', 'leases', 'maintenances', 'offers', 'paths', 'places',
-    'refusals', 'replicas', 'series', 'servers', 'spares', 'starts',
-    'told',
+    'refusals', 'replicas', 'series', 'servers', 'spares', 'starts', 'told',
 ]
 
 Broken = registry.Broken

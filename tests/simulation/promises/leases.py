@@ -26,9 +26,7 @@ def an_accepted_lease_is_there(world):
             known['gone'] = True
         elif 'gone' in known:
             # A lease that cannot be ended has a status that says so.
-            if lease.status not in (
-                states.LEASE_DELETING, states.LEASE_ERROR
-            ):
+            if lease.status not in (states.LEASE_DELETING, states.LEASE_ERROR):
                 yield f'the deleted lease {id_} is still there'
         elif 'unsure' not in known:
             yield from _as_promised(world, lease, known)

@@ -75,9 +75,7 @@ def _lacks(world, each, stay):
         each.uuid,
     ):
         taken.update(each.amounts)
-        over = {
-            c: n for c, n in taken.items() if n > host.capacity(c)
-        }
+        over = {c: n for c, n in taken.items() if n > host.capacity(c)}
         if over:
             yield f'{each} is to be on {node}, and at {at} {over} are in use'
 

@@ -54,8 +54,6 @@ def check(world, changed):
     for each in _ALL:
         if each.broken.__name__ in AWAITED:
             continue
-        if not each.changes or (
-            changed and world.changes % each.changes == 0
-        ):
+        if not each.changes or (changed and world.changes % each.changes == 0):
             for text in each.broken(world):
                 raise Broken(f'{each.broken.__name__}: {text}')
