@@ -28,8 +28,8 @@ SOURCES = {'.py', '.pyi', '.js', '.css', '.html'}
 # The most lines of the product and of the tests, blank lines and comments
 # included.
 BUDGETS = {
-    'kernel': (25_800, 0),
-    'core': (53_450, 84_550),
+    'kernel': (25_550, 0),
+    'core': (53_490, 83_860),
     'blazar': (3_050, 2_200),
     'calendar': (450, 400),
     'floating_ip': (1_700, 3_000),
@@ -38,15 +38,15 @@ BUDGETS = {
     'notify': (1_500, 2_150),
     'offer': (1_400, 1_050),
     'ops': (1_200, 1_000),
-    'page': (5_100, 2_500),
+    'page': (5_110, 2_510),
     'product': (600, 500),
-    'report': (1_250, 1_000),
+    'report': (1_250, 1_050),
     'request': (1_650, 1_500),
     'series': (1_950, 2_200),
     'simulate': (3_300, 1_600),
     'timeline': (1_050, 850),
-    'client': (3_100, 2_750),
-    'all': (82_800, 110_450),
+    'client': (3_250, 2_950),
+    'all': (83_000, 110_050),
 }
 # The most options of the core, those of keystoneauth apart.
 MAX_OPTIONS = 80

@@ -347,9 +347,7 @@ def _cpus(vcpus: int, extra_specs: Mapping[str, str]) -> dict[str, int]:
         'hw:cpu_realtime_mask', ''
     )
     pinned = _count(mask, vcpus)
-    return {
-        inventory.VCPU: vcpus - pinned, inventory.PCPU: pinned + isolate
-    }
+    return {inventory.VCPU: vcpus - pinned, inventory.PCPU: pinned + isolate}
 
 
 def _count(mask: str, vcpus: int) -> int:

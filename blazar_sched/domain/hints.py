@@ -166,9 +166,7 @@ def _params(text: Any) -> dict[str, Any]:
 
 
 def _name(text: Any) -> str:
-    if not isinstance(text, str) or len(text) > 80 or not (
-        text.isprintable()
-    ):
+    if not isinstance(text, str) or len(text) > 80 or not text.isprintable():
         raise exception.InvalidInput(
             f'{LEASE_NAME} must be up to 80 printable characters',
             field=LEASE_NAME,

@@ -81,9 +81,7 @@ class Bar:
         if not seconds:
             return
         around = Window(self.start, self.end).widened(seconds)
-        for start, end in (
-            (around.start, self.start), (self.end, around.end),
-        ):
+        for start, end in ((around.start, self.start), (self.end, around.end)):
             if start < end:
                 yield dataclasses.replace(
                     self, kind=CLEANING, start=start, end=end
@@ -125,9 +123,7 @@ def bars_by_host(
         ]
     for instance in instances:
         for kind, uuid, start, end in _stays(instance, now):
-            if (
-                uuid in by_uuid and start < window.end and window.start < end
-            ):
+            if uuid in by_uuid and start < window.end and window.start < end:
                 host, own = by_uuid[uuid]
                 own.append(Bar(
                     kind, max(start, window.start), end,

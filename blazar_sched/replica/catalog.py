@@ -83,9 +83,7 @@ class Candidates:
         :param most: the numbers of some hosts, 0 for a host to leave out
         """
         hosts = dict(self.hosts)
-        left_out = [
-            uuid for uuid in self.known(most) if not most[uuid]
-        ]
+        left_out = [uuid for uuid in self.known(most) if not most[uuid]]
         for uuid in left_out:
             del hosts[uuid]
         return Candidates(

@@ -41,9 +41,7 @@ def make(
     claim = None if reservation is None else reservation.id
     movable = NOT
     if rules is not None and claim is None and replica.hosts[host].relocates:
-        movable = weakest((
-            way_of(server, rules), replica.hosts[host].movable
-        ))
+        movable = weakest((way_of(server, rules), replica.hosts[host].movable))
     return Instance(
         uuid=server.uuid, host=host, project_id=server.project_id,
         amounts=server.amounts, used=server.used, end=end,

@@ -95,9 +95,7 @@ def placed(
     wide = itertools.chain.from_iterable(
         itertools.repeat(each, WIDTH) for each in kept
     )
-    left_out = [
-        id_ for id_, known in zip(ids, kept, strict=True) if not known
-    ]
+    left_out = [id_ for id_, known in zip(ids, kept, strict=True) if not known]
     return (
         *(
             list(itertools.compress(column, kept))

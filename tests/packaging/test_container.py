@@ -5,6 +5,8 @@ import os
 import re
 import subprocess
 
+import pytest
+
 from tests.packaging import source
 
 TEXT = (source.ROOT / 'Containerfile').read_text()
@@ -19,6 +21,7 @@ def steps(stage):
     ]
 
 
+@pytest.mark.row('F102')
 def test_the_steps_of_the_service_give_its_commands(tmp_path):
     stages = dict(STAGES)
     source.copy(tmp_path / 'src')

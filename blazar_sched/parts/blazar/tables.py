@@ -45,9 +45,7 @@ COLUMNS = {
         'min_unit', 'max_unit', 'step_size', 'allocation_ratio',
     ),
     'computehost_trait': ('id', 'computehost_id', 'trait'),
-    'resource_properties': (
-        'id', 'resource_type', 'property_name', 'private',
-    ),
+    'resource_properties': ('id', 'resource_type', 'property_name', 'private'),
     'computehost_reservations': (
         'id', 'reservation_id', 'count_range', 'hypervisor_properties',
         'resource_properties', 'before_end', 'aggregate_id',

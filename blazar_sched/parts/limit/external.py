@@ -177,9 +177,7 @@ def _lease(lease: Lease, held: base.Resources) -> Document:
         'start_date': _date(lease.start),
         'end_date': _date(lease.end),
         'before_end_date': _date(lease.before_end),
-        'reservations': [
-            _reservation(r, held) for r in lease.reservations
-        ],
+        'reservations': [_reservation(r, held) for r in lease.reservations],
         'resource_requests': base.amounts(lease, _whole_hosts(lease, held)),
     }
 

@@ -179,9 +179,7 @@ class Webhooks(loop.Looped):
                 self._pool.submit(self._take_turn, claimed)
 
     def _forget(self, webhook_id: str) -> None:
-        while self._ledger.write(
-            lambda tx: tx.run(models.forget, webhook_id)
-        ):
+        while self._ledger.write(lambda tx: tx.run(models.forget, webhook_id)):
             pass
 
     def stop(self) -> None:

@@ -265,9 +265,7 @@ def _shown(payload: Mapping[str, Any]) -> dict[str, Any]:
 
 def put(connection: sa.Connection, new: rules.Webhook) -> None:
     """Insert a webhook."""
-    rows.add(connection, Webhook, [
-        rows.columns(new, events=list(new.events))
-    ])
+    rows.add(connection, Webhook, [rows.columns(new, events=list(new.events))])
 
 
 def change(

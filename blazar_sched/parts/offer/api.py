@@ -351,9 +351,7 @@ HELD_OFFERS = Collection(
     HELD_OFFER, since=microversion.V1_1, calls=OFFER_CALLS,
 )
 ROUTES = (
-    dataclasses.replace(
-        lease.TO_CREATE, handler=create_lease, body=CREATE
-    ),
+    dataclasses.replace(lease.TO_CREATE, handler=create_lease, body=CREATE),
     HELD_OFFERS.to_list(
         'List the held offers of the project, or of all projects for an '
         'admin.\n\nThe offer that starts first is the first of the list.',

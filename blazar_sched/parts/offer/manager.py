@@ -161,9 +161,7 @@ class Offers:
                 held = dataclasses.replace(
                     held, approved_by=values['user_id'] if approved else None
                 )
-                _notify(
-                    tx, APPROVE if approved else REFUSE, held
-                )
+                _notify(tx, APPROVE if approved else REFUSE, held)
             held = dataclasses.replace(held, updated_at=now)
             if was_waiting and not held.is_waiting:
                 self._bookings.writer.put(tx, held, now)

@@ -22,7 +22,7 @@ def get(
     :raises OfferNotFound: if there is no such offer, or the offer belongs to
         another project
     """
-    found = lease.find(connection, offer_id, project_id, lease.IS_OFFER)
+    found = lease.find(connection, offer_id, project_id, is_offer=True)
     if found is None:
         raise OfferNotFound(f'offer {offer_id} not found')
     return found

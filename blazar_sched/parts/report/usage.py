@@ -281,9 +281,7 @@ def _kind(
 ) -> tuple[str, str, str, str]:
     """Return the project, resource type, flavor and product of a usage."""
     flavor = reservation.demand.encode().get('flavor_id') or ''
-    return (
-        project_id, reservation.resource_type, flavor, reservation.product,
-    )
+    return project_id, reservation.resource_type, flavor, reservation.product
 
 
 def _bounded(

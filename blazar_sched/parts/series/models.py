@@ -59,9 +59,7 @@ def _read(row: Mapping[Any, Any]) -> Series:
     return Series(**row)
 
 
-_KEPT = Stored(
-    Row, _read, 'series', SeriesNotFound, Row.deleted_at.is_(None)
-)
+_KEPT = Stored(Row, _read, 'series', SeriesNotFound, Row.deleted_at.is_(None))
 get, list_ = _KEPT.get, _KEPT.all
 _ALL = Stored(Row, _read, 'series', SeriesNotFound)
 #: Returns a series as `get` does, also one that is being deleted.
@@ -117,9 +115,7 @@ def release(connection: sa.Connection, ids: Collection[str]) -> None:
 
 def delete(connection: sa.Connection, series_id: str) -> None:
     """Delete a series, unless it has leases or is deleted already."""
-    connection.execute(
-        sa.delete(Row).where(Row.id == series_id, ~_HAS_LEASES)
-    )
+    connection.execute(sa.delete(Row).where(Row.id == series_id, ~_HAS_LEASES))
 
 
 def over(

@@ -201,9 +201,7 @@ class Cloud:
         self.failed_moves = 0
         # How many leases left a host for an instance.
         self.reallocated = 0
-        self.hosts = [
-            _host(number, host) for number, host in enumerate(hosts)
-        ]
+        self.hosts = [_host(number, host) for number, host in enumerate(hosts)]
         self._states = [host.state for host in self.hosts]
         self._by_uuid = {host.uuid: host for host in self.hosts}
         self.held: dict[str, set[str]] = {
@@ -232,9 +230,7 @@ class Cloud:
             replica.load(1, records)
         self._ledger, self._seen = _Feed(ledger), _Feed(self.seen)
         if self._relocates:
-            self.held |= {
-                host.uuid: set() for host in self.hosts[pool:]
-            }
+            self.held |= {host.uuid: set() for host in self.hosts[pool:]}
         self._pool = {host.uuid for host in self.hosts[:pool]}
         self._scheduler = scheduler.Scheduler(policy, self.held)
         self.used = result.Level()

@@ -75,9 +75,7 @@ def without(part: str) -> Policy:
 
 
 # The shares of headroom to choose from: for instances, and for large ones.
-HEADROOMS = (
-    (0.0, 0.0), (0.03, 0.1), (0.05, 0.15), (0.08, 0.15), (0.1, 0.2),
-)
+HEADROOMS = ((0.0, 0.0), (0.03, 0.1), (0.05, 0.15), (0.08, 0.15), (0.1, 0.2))
 
 
 def suggested() -> list[Policy]:

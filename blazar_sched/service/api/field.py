@@ -195,6 +195,4 @@ def many(item: Schema) -> Schema:
 def described(meaning: str, schema: Schema) -> Schema:
     """Return `schema` with `meaning` before the description that it has."""
     form = schema.get('description')
-    return {
-        **schema, 'description': f'{meaning}; {form}' if form else meaning
-    }
+    return {**schema, 'description': f'{meaning}; {form}' if form else meaning}

@@ -95,9 +95,7 @@ class _Time(Type):
         return self._iso if version >= microversion.V1_1 else self._schema
 
     def show(self, value: int, version: Version) -> str | None:
-        show = (
-            _with_zone if version >= microversion.V1_1 else self._blazars
-        )
+        show = _with_zone if version >= microversion.V1_1 else self._blazars
         return show(value)
 
 

@@ -13,9 +13,7 @@ from blazar_sched.service.clients.nova import SOFT_DELETED
 # The statuses of a server of which Nova can make an image.
 _COPIED = ('ACTIVE', 'PAUSED', 'SHUTOFF', 'SUSPENDED')
 # The statuses that a server keeps unless its owner or an admin acts.
-_STUCK = (
-    *SHELVED, SOFT_DELETED, 'ERROR', 'RESCUE', 'VERIFY_RESIZE'
-)
+_STUCK = (*SHELVED, SOFT_DELETED, 'ERROR', 'RESCUE', 'VERIFY_RESIZE')
 
 
 class Snapshot(base.Action):

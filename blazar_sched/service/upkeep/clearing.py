@@ -75,9 +75,7 @@ class Clearing(loop.Looped):
         # time of the next look if that stays so, by id.
         self._seen: dict[str, tuple[_Glance, int]] = {}
         self._objects = loop.Objects[str]('clearing', metrics)
-        self._loop = loop.Loop(
-            'clearing', self.step, lambda: INTERVAL
-        )
+        self._loop = loop.Loop('clearing', self.step, lambda: INTERVAL)
 
     def step(self) -> None:
         """Look at every open reservation that is used by others.

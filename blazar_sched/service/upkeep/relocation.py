@@ -540,9 +540,7 @@ def _needless(replica: state.Replica, now: int) -> list[Instance]:
     ]
 
 
-def _is_needless(
-    replica: state.Replica, instance: Instance, now: int
-) -> bool:
+def _is_needless(replica: state.Replica, instance: Instance, now: int) -> bool:
     return _is_due(replica, instance, now) and not relocation.must_leave(
         replica, instance, now
     )
@@ -582,9 +580,7 @@ def _is_unplanned(
 
 def _planned(replica: state.Replica) -> list[Instance]:
     """Return the instances that have a path."""
-    planned = {
-        uuid for uuids in replica.arriving.values() for uuid in uuids
-    }
+    planned = {uuid for uuids in replica.arriving.values() for uuid in uuids}
     return [replica.instances[uuid] for uuid in sorted(planned)]
 
 
@@ -599,9 +595,7 @@ def outlook(
     """
     lost = {each.uuid: each for each in _unplanned(replica, now)}
     due = {each.uuid for each, _ in _due(replica, now)}
-    with_path = {
-        uuid for uuids in replica.arriving.values() for uuid in uuids
-    }
+    with_path = {uuid for uuids in replica.arriving.values() for uuid in uuids}
     found = [
         (each, each.leaves_at, DUE if each.uuid in due else PLANNED)
         for each in map(replica.instances.__getitem__, with_path - lost.keys())

@@ -105,9 +105,7 @@ class Restorer(loop.Looped):
             | self._gone(known.difference(s.uuid for s in servers))
         )
         self._marked.each(
-            (
-                (s.uuid, s) for s in running if _MARKS & s.metadata.keys()
-            ),
+            ((s.uuid, s) for s in running if _MARKS & s.metadata.keys()),
             self._take_back, now,
         )
         self._unshelve(

@@ -13,6 +13,7 @@ import sys
 import pytest
 import requests
 
+from tests import programs
 from tests import serving
 from tests import tables
 from tests.waiting import PATIENCE
@@ -24,11 +25,18 @@ pytestmark = pytest.mark.more
 SCRIPT = pathlib.Path(sys.executable).with_name('blazar-sched')
 
 
-def run(*args, **environment):
-    return subprocess.run(
-        [SCRIPT, *map(str, args)], capture_output=True, text=True,
-        timeout=PATIENCE, env={**os.environ, **environment},
+def run(*args, runs=programs.run, **environment):
+    return runs(
+        ['blazar-sched', *map(str, args)], {**os.environ, **environment}
     )
+
+
+def run_alone(*args, **environment):
+    """Run the script in a process that has not imported anything yet.
+
+    For what depends on the imports, or on the directory.
+    """
+    return run(*args, runs=programs.run_alone, **environment)
 
 
 @pytest.fixture
@@ -50,7 +58,7 @@ def running(*args):
 
 
 def test_status_says_which_index_runs():
-    plain = run('status', BLAZAR_SCHED_PURE_PYTHON='1')
+    plain = run_alone('status', BLAZAR_SCHED_PURE_PYTHON='1')
     assert plain.returncode == 0
     assert 'plain Python' in plain.stdout
 
@@ -60,7 +68,7 @@ def test_status_says_which_index_runs():
     reason='a build without the extension is under test',
 )
 def test_status_finds_the_compiled_index():
-    compiled = run('status', BLAZAR_SCHED_PURE_PYTHON='')
+    compiled = run_alone('status', BLAZAR_SCHED_PURE_PYTHON='')
     assert 'compiled' in compiled.stdout
 
 
@@ -89,7 +97,7 @@ def test_db_upgrade_says_which_database_and_from_where_to_where(
 
 def test_db_upgrade_without_a_configuration_says_so(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    done = run('db', 'upgrade', HOME=tmp_path, XDG_CONFIG_DIRS=tmp_path)
+    done = run_alone('db', 'upgrade', HOME=tmp_path, XDG_CONFIG_DIRS=tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[0] == (
         'Database sqlite:///blazar-sched.sqlite, configured in: no '
@@ -196,7 +204,7 @@ def test_db_purge_says_how_many_leases_went(config, options, said):
 
 
 def test_the_version_is_told():
-    done = run('--version')
+    done = run_alone('--version')
     assert done.returncode == 0
     assert re.fullmatch(r'blazar-sched \d+\.\d+\.\d+\S*\n', done.stdout)
 
@@ -207,7 +215,7 @@ def test_a_command_writes_neither_colours_nor_the_log_of_a_service(config):
         '[DEFAULT]\ndebug = true\nlogging_default_format_string = '
         '\x1b[01;35m%(message)s\n' + config.read_text().partition('\n')[2]
     )
-    done = run('db', 'upgrade', '--config-file', config)
+    done = run_alone('db', 'upgrade', '--config-file', config)
     assert done.returncode == 0
     assert done.stderr == ''
     assert '\x1b' not in done.stdout

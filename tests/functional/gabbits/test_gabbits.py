@@ -32,6 +32,7 @@ def nova(environ, start_response):
     return [json.dumps({'hypervisors': hypervisors}).encode()]
 
 
+@pytest.mark.row('F88')
 def test_every_step_passes(service, monkeypatch):
     reservation = deploy.deploy(service.conf, service.bus)
 

@@ -77,10 +77,9 @@ def test_ours_sends_any_to_the_manager(ask, manager, known, asked, action):
     assert reservation['before_end'] == action
 
 
-@pytest.mark.parametrize(
-    ('asked', 'action'),
-    [(INSTANCE, 'default'), (FLAVOR, ''), (HOST, 'email'), (HOST, 'webhook')],
-)
+@pytest.mark.parametrize(('asked', 'action'), [
+    (INSTANCE, 'default'), (FLAVOR, ''), (HOST, 'email'), (HOST, 'webhook'),
+])
 def test_blazars_know_blazars_alone(ask, refused, asked, action):
     body = create(asked, before_end=action)
     refused(ask('POST', BLAZARS, body, '/v1/leases'), 'before_end')
@@ -94,10 +93,9 @@ def test_unknown_action_is_refused(ask, refused, asked, action):
 
 
 @pytest.mark.parametrize('asked', ON_HOSTS)
-@pytest.mark.parametrize(
-    ('action', 'shown'),
-    [('', ''), ('snapshot', 'snapshot'), ('email', 'default')],
-)
+@pytest.mark.parametrize(('action', 'shown'), [
+    ('', ''), ('snapshot', 'snapshot'), ('email', 'default'),
+])
 def test_each_version_shows_what_it_knows(ask, known, asked, action, shown):
     known(asked, before_end=action)
     for version in (OURS, BLAZARS):

@@ -120,38 +120,35 @@ def test_a_message_that_names_its_field_is_left_alone(api, manager):
     assert answer.json['error_message'] == 'end_date must be later'
 
 
-@pytest.mark.parametrize(
-    'status, request_',
-    [
-        (400, {'method': 'POST', 'path': '/v1/leases', 'body': '{'}),
-        (400, {'method': 'POST', 'path': '/v1/leases'}),
-        (400, {'path': '/v1/leases/\0'}),
-        (400, {'path': '/v1/os-hosts/allocations',
-               'query_string': 'lease_id=%00'}),
-        (400, {'path': '/v1/os-hosts/properties',
-               'query_string': 'all=perhaps'}),
-        (400, {'path': '/v1/leases',
-               'headers': {'OpenStack-API-Version': 'reservation one'}}),
-        (401, {'path': '/v1/leases', 'headers': {'X-Auth-Token': ':'}}),
-        (403, {'path': '/v1/os-hosts', 'headers': {'X-Auth-Token': 'bob'}}),
-        (404, {'path': '/v1/no-such-thing'}),
-        (404, {'path': '/v2/leases'}),
-        (404, {'path': '/v1/plugins'}),
-        (405, {'method': 'PUT', 'path': '/v1/leases', 'json': {}}),
-        (405, {'method': 'POST', 'path': '/', 'json': {}}),
-        (406, {'path': '/v1/leases', 'headers': {'Accept': 'text/html'}}),
-        (406, {'path': '/v1/leases', 'headers': {'Accept': 'garbage'}}),
-        (406, {'path': '/v1/leases',
-               'headers': {'OpenStack-API-Version': 'reservation 1.9'}}),
-        (413, {'method': 'POST', 'path': '/v1/leases',
-               'body': '"' + 'x' * 114688 + '"'}),
-        (415, {'method': 'POST', 'path': '/v1/leases', 'body': 'a=1',
-               'headers': {
-                   'Content-Type': 'application/x-www-form-urlencoded'}}),
-        (415, {'method': 'POST', 'path': '/v1/leases', 'body': '{}',
-               'headers': {'Content-Type': 'text/plain'}}),
-    ],
-)
+@pytest.mark.parametrize('status, request_', [
+    (400, {'method': 'POST', 'path': '/v1/leases', 'body': '{'}),
+    (400, {'method': 'POST', 'path': '/v1/leases'}),
+    (400, {'path': '/v1/leases/\0'}),
+    (400, {'path': '/v1/os-hosts/allocations',
+           'query_string': 'lease_id=%00'}),
+    (400, {'path': '/v1/os-hosts/properties',
+           'query_string': 'all=perhaps'}),
+    (400, {'path': '/v1/leases',
+           'headers': {'OpenStack-API-Version': 'reservation one'}}),
+    (401, {'path': '/v1/leases', 'headers': {'X-Auth-Token': ':'}}),
+    (403, {'path': '/v1/os-hosts', 'headers': {'X-Auth-Token': 'bob'}}),
+    (404, {'path': '/v1/no-such-thing'}),
+    (404, {'path': '/v2/leases'}),
+    (404, {'path': '/v1/plugins'}),
+    (405, {'method': 'PUT', 'path': '/v1/leases', 'json': {}}),
+    (405, {'method': 'POST', 'path': '/', 'json': {}}),
+    (406, {'path': '/v1/leases', 'headers': {'Accept': 'text/html'}}),
+    (406, {'path': '/v1/leases', 'headers': {'Accept': 'garbage'}}),
+    (406, {'path': '/v1/leases',
+           'headers': {'OpenStack-API-Version': 'reservation 1.9'}}),
+    (413, {'method': 'POST', 'path': '/v1/leases',
+           'body': '"' + 'x' * 114688 + '"'}),
+    (415, {'method': 'POST', 'path': '/v1/leases', 'body': 'a=1',
+           'headers': {
+               'Content-Type': 'application/x-www-form-urlencoded'}}),
+    (415, {'method': 'POST', 'path': '/v1/leases', 'body': '{}',
+           'headers': {'Content-Type': 'text/plain'}}),
+])
 def test_the_apis_own_refusals(api, manager, status, request_):
     answer = api.request(**request_)
     assert answer.status_code == status, answer.text

@@ -26,8 +26,7 @@ KEYS = st.sampled_from(
         'disk_gb', 'amount', 'affinity', 'hypervisor_properties',
         'resource_properties', 'before_end', 'private', 'hold', 'unbounded',
         'projects', 'on_end', 'magnetic', 'labels', 'network_id',
-        'required_floatingips',
-        'floating_network_id', 'floating_ip_address',
+        'required_floatingips', 'floating_network_id', 'floating_ip_address',
     ]
 ) | st.text(max_size=70)
 LEAVES = (
@@ -157,9 +156,7 @@ def test_any_request(application, method, path, body, headers):
             ('PUT', '/v1/os-hosts/7'),
             ('PATCH', '/v1/os-hosts/properties/gpu'),
         ]
-        + [
-            route for route, (_, body) in tables.of('ROUTES').items() if body
-        ]
+        + [route for route, (_, body) in tables.of('ROUTES').items() if body]
     ),
     BODIES,
 )

@@ -57,6 +57,16 @@ def create(api, manager, lease, body, headers=None):
     return sent['values']
 
 
+def update(api, manager, lease, body, version=None):
+    """Update a lease; return the values that the manager gets."""
+    manager.answers['update_lease'] = lease
+    answer = api.put('/v1/leases/l1', json=body, version=version)
+    assert answer.status_code == 200, answer.text
+    method, sent = manager.calls[-1]
+    assert method == 'update_lease'
+    return sent['values']
+
+
 def test_a_lease_is_shown_as_blazar_does(api, manager, lease):
     manager.answers['get_lease'] = lease
     answer = api.get(f'/v1/leases/{lease["id"]}')
@@ -138,10 +148,7 @@ def test_no_end_is_null_but_in_1_0_where_it_is_far(
 def test_far_end_of_1_0_is_an_endless_lease(api, manager, lease, date, end):
     body = {**BODY, 'end_date': date}
     assert create(api, manager, lease, body)['end'] == end
-    manager.answers['update_lease'] = lease
-    answer = api.put('/v1/leases/l1', json={'end_date': date})
-    assert answer.status_code == 200
-    assert manager.calls[-1][1]['values'] == {'end': end}
+    assert update(api, manager, lease, {'end_date': date}) == {'end': end}
 
 
 @pytest.mark.parametrize(
@@ -168,11 +175,10 @@ def test_no_requirement_may_be_null(api, manager, lease, reservation, name):
     body = {**BODY, 'reservations': [asked]}
     [sent] = create(api, manager, lease, body)['reservations']
     assert sent[name] == ''
-    manager.answers['update_lease'] = lease
-    change = {'id': lease['reservations'][0]['id'], name: None}
-    answer = api.put('/v1/leases/l1', json={'reservations': [change]})
-    assert answer.status_code == 200
-    [sent] = manager.calls[-1][1]['values']['reservations']
+    body = {'reservations': [
+        {'id': lease['reservations'][0]['id'], name: None},
+    ]}
+    [sent] = update(api, manager, lease, body)['reservations']
     assert sent[name] == ''
 
 
@@ -212,6 +218,7 @@ def test_parameters_have_the_apis_defaults(api, manager, lease):
     assert instance['affinity'] is None
 
 
+@pytest.mark.row('F10')
 @pytest.mark.parametrize('name, value, sent', [
     ('start_date', 'now', 'now'),
     ('start_date', None, 'now'),
@@ -427,12 +434,10 @@ def test_an_id_of_digits_is_no_number(api, manager, lease, flavor_id, sent):
 
 
 def test_from_1_1_on_null_is_the_operators_before_end(api, manager, lease):
-    manager.answers['update_lease'] = lease
-    answer = api.put(
-        '/v1/leases/l1', json={'before_end_date': None}, headers=V1_1
-    )
-    assert answer.status_code == 200
-    assert manager.calls[-1][1]['values'] == {'before_end': 'default'}
+    body = {'before_end_date': None}
+    assert update(api, manager, lease, body, '1.1') == {
+        'before_end': 'default',
+    }
 
 
 def test_an_update_sends_only_what_it_names(api, manager, lease):
@@ -528,10 +533,9 @@ def test_from_1_1_on_a_lease_may_have_no_end(api, manager, lease):
     values = create(api, manager, lease, body, V1_1)
     assert values['reservations'] == []
     assert values['end'] == FOREVER
-    manager.answers['update_lease'] = lease
-    answer = api.put('/v1/leases/l1', json={'end_date': None}, headers=V1_1)
-    assert answer.status_code == 200
-    assert manager.calls[-1][1]['values'] == {'end': FOREVER}
+    assert update(api, manager, lease, {'end_date': None}, '1.1') == {
+        'end': FOREVER,
+    }
 
 
 @pytest.mark.parametrize('with_', [with_host, with_instance])
@@ -542,13 +546,8 @@ def test_from_1_1_on_a_reservation_may_say_who_uses_it_and_what_stays(
     values = create(api, manager, lease, with_(**use), V1_1)
     [sent] = values['reservations']
     assert sent.items() >= use.items()
-    manager.answers['update_lease'] = lease
-    changes = [{'id': 'r1', 'projects': [], 'on_end': 'shelve'}]
-    answer = api.put(
-        '/v1/leases/l1', json={'reservations': changes}, headers=V1_1
-    )
-    assert answer.status_code == 200
-    assert manager.calls[-1][1]['values'] == {'reservations': changes}
+    body = {'reservations': [{'id': 'r1', 'projects': [], 'on_end': 'shelve'}]}
+    assert update(api, manager, lease, body, '1.1') == body
 
 
 def test_from_1_1_on_hosts_may_be_magnetic(api, manager, lease):
@@ -588,17 +587,13 @@ def test_1_1_refuses_bad_values_by_name(api, refused, parameters, field):
 
 
 def test_from_1_1_on_reservations_come_and_go(api, manager, lease):
-    manager.answers['update_lease'] = lease
     new = {'resource_type': 'physical:host', 'min': 1, 'max': '1'}
     gone = {'id': 'r1', 'remove': True}
     asked = {'reservations': [new, gone, {'id': 'r2', 'min': 3}]}
-    answer = api.put('/v1/leases/l1', json=asked, headers=V1_1)
-    assert answer.status_code == 200, answer.text
-    [(_, sent)] = manager.calls
     whole = {
         **HOST_RESERVATION, 'max': 1, 'before_end': 'default', 'on_start': '',
     }
-    assert sent['values'] == {
+    assert update(api, manager, lease, asked, '1.1') == {
         'reservations': [whole, gone, {'id': 'r2', 'min': 3}]
     }
 
@@ -867,10 +862,9 @@ def test_the_type_of_another_package_goes_to_its_driver(api, manager, lease):
 @pytest.mark.parametrize('target, id_', [
     (('POST', '/v1/leases'), {}), (('PUT', '/v1/leases/l1'), {'id': 'r1'}),
 ])
-@pytest.mark.parametrize(
-    'name, value',
-    [('hosts', 5), ('hosts', [{}]), ('projects', None), ('labels', 5)],
-)
+@pytest.mark.parametrize('name, value', [
+    ('hosts', 5), ('hosts', [{}]), ('projects', None), ('labels', 5),
+])
 def test_a_field_of_all_types_is_validated_for_that_of_another_package(
     api, refused, version, target, id_, name, value
 ):
@@ -881,25 +875,18 @@ def test_a_field_of_all_types_is_validated_for_that_of_another_package(
     )
 
 
-def test_a_product_of_a_type_of_another_package_is_refused_in_1_0(
-    api, refused
+@pytest.mark.parametrize('target, reservation, field', [
+    (
+        ('POST', '/v1/leases'),
+        {'resource_type': 'acme:licence', 'product': 5}, 'product',
+    ),
+    (('PUT', '/v1/leases/l1'), {'id': None}, 'id'),
+])
+def test_no_product_and_an_id_of_null_are_refused_in_1_0(
+    api, refused, target, reservation, field
 ):
-    asked = {'resource_type': 'acme:licence', 'product': 5}
-    refused(
-        change(
-            api, 'POST', '/v1/leases', {**BODY, 'reservations': [asked]}, '',
-            '1.0',
-        ), 'reservations[0].product'
-    )
-
-
-def test_an_id_of_null_is_refused_in_1_0(api):
-    answer = change(
-        api, 'PUT', '/v1/leases/l1', {'reservations': [{'id': None}]}, '',
-        '1.0',
-    )
-    assert answer.status_code == 400
-    assert 'reservations[0].id' in answer.json['error_message']
+    body = {**BODY, 'reservations': [reservation]}
+    refused(change(api, *target, body, '', '1.0'), f'reservations[0].{field}')
 
 
 CHANGING = [
@@ -938,31 +925,24 @@ def test_from_1_1_on_a_request_may_only_ask(
 
 
 @CHANGES
-@pytest.mark.parametrize('query', [
-    'dry_run', 'dry_run=', 'dry_run=maybe', 'dry_run=2', 'dry_run=true,',
-    'dry_run=true&dry_run=false', 'dry_run=false&dry_run=false',
-    'dry_run=%20x', 'dry_run=null',
+@pytest.mark.parametrize('query, version', [
+    *((query, '1.1') for query in (
+        'dry_run', 'dry_run=', 'dry_run=maybe', 'dry_run=2', 'dry_run=true,',
+        'dry_run=true&dry_run=false', 'dry_run=false&dry_run=false',
+        'dry_run=%20x', 'dry_run=null',
+    )),
+    # In 1.0 a dry run is never taken for a real request.
+    *((query, '1.0') for query in (
+        'dry_run', 'dry_run=', 'dry_run=true', 'dry_run=false',
+    )),
 ])
 def test_a_dry_run_that_is_not_understood_changes_nothing(
-    api, manager, answers, http_method, path, body, method, query, refused
+    api, manager, answers, http_method, path, body, method, query, version,
+    refused
 ):
     manager.answers = answers
     refused(
-        change(api, http_method, path, body, query, '1.1'), start='dry_run'
-    )
-
-
-@CHANGES
-@pytest.mark.parametrize(
-    'query', ['dry_run', 'dry_run=', 'dry_run=true', 'dry_run=false']
-)
-def test_in_1_0_who_only_asks_is_refused(
-    api, manager, answers, http_method, path, body, method, query, refused
-):
-    """A dry run is never taken for a real request."""
-    manager.answers = answers
-    refused(
-        change(api, http_method, path, body, query, '1.0'), start='dry_run'
+        change(api, http_method, path, body, query, version), start='dry_run'
     )
 
 

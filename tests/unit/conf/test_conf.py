@@ -108,20 +108,15 @@ def test_every_registered_option_is_read(monkeypatch):
 
 
 NO_DATABASES = [
-    'nonsense',
-    'postgres://me:secret@host/name',
-    'oracle://me:secret@host/name',
-    'mysql+nonsense://me:secret@host/name',
+    'nonsense', 'postgres://me:secret@host/name',
+    'oracle://me:secret@host/name', 'mysql+nonsense://me:secret@host/name',
     'sqlite+nonsense:///secret',
     'mysql+pymysql://me:pass@word:secret@host/name',
 ]
 NO_BUSES = [
-    'nonsense',
-    'nonsense://me:secret@host/',
-    'rabbit://me:pass/secret@host:5672/',
-    'rabbit://me:pass@host:secret/',
-    'rabbit://me:secret@[host/',
-    'rabbit://me:secret@host/?ssl=nonsense',
+    'nonsense', 'nonsense://me:secret@host/',
+    'rabbit://me:pass/secret@host:5672/', 'rabbit://me:pass@host:secret/',
+    'rabbit://me:secret@[host/', 'rabbit://me:secret@host/?ssl=nonsense',
 ]
 NO_URLS = [
     *((database.open_ledger, 'database', 'connection', url)

@@ -107,6 +107,7 @@ def test_blazar_form():
     assert not matches(tree, {**HOST, 'vcpus': '4'})
 
 
+@pytest.mark.row('F12')
 def test_nested_requirement():
     tree = [
         'and',

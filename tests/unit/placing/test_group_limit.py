@@ -177,6 +177,7 @@ STEPS = st.lists(
 )
 
 
+@pytest.mark.row('F115')
 @given(MADE, LIMITS, STEPS)
 def test_no_lease_exceeds_a_limit(made, limits, steps):
     world = Placements(made, group_limits=limits)
@@ -339,9 +340,7 @@ def test_a_group_that_is_full_for_long_does_not_end_the_search(wanted):
 def test_another_rack_is_used_and_the_refusal_names_both():
     world = Placements(
         [make_host('a', 'A'), make_host('b', 'A'), make_host('c', 'B')],
-        group_limits=[
-            rack('A', 350, counted_property='watts'), rack('B', 1)
-        ],
+        group_limits=[rack('A', 350, counted_property='watts'), rack('B', 1)],
     )
     window = Window(0, 10)
     assert on(place(world, 'one', window, hosts(2))) in (['a', 'c'], [

@@ -197,6 +197,7 @@ SEARCHES = given(
 )
 
 
+@pytest.mark.row('F26')
 @settings(max_examples=400, deadline=None)
 @SEARCHES
 @LIMITS

@@ -195,11 +195,13 @@ def _index(request, monkeypatch):
     monkeypatch.setattr(ext, 'TimelineIndex', request.param)
 
 
+@pytest.mark.row('F121')
 @pytest.mark.usefixtures('_index')
 def test_who_says_more_never_gets_less():
     assert broken(1, PAIRS or 1000) is None
 
 
+@pytest.mark.row('F121')
 @pytest.mark.more
 def test_who_says_more_never_gets_less_in_many_worlds():
     assert broken(2, PAIRS or 20_000) is None

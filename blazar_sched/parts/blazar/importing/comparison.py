@@ -178,7 +178,5 @@ def _parameters(reservation: Reservation) -> dict[str, object]:
             del parameters[name]
     if reservation.resource_type in INSTANCES:
         # Blazar has no action before the end of such a reservation.
-        parameters[BEFORE_END] = (
-            parameters[BEFORE_END] or DEFAULT_BEFORE_END
-        )
+        parameters[BEFORE_END] = parameters[BEFORE_END] or DEFAULT_BEFORE_END
     return parameters

@@ -45,9 +45,7 @@ def from_row(
     """
     resource_type = row['resource_type']
     driver, project_id = drivers[resource_type], lease['project_id']
-    demand = driver.update(
-        _demand(resource_type, own), {}, False, project_id
-    )
+    demand = driver.update(_demand(resource_type, own), {}, False, project_id)
     made = _made(row, own)
     if row['status'] in _OPENED:
         made |= driver.adopt(project_id, demand, floating_ips)
