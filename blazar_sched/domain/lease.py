@@ -8,7 +8,6 @@ import uuid
 
 from blazar_sched.domain import event
 from blazar_sched.domain import exception
-from blazar_sched.domain import reservation
 from blazar_sched.domain import states
 from blazar_sched.domain.demand import Lifetime
 from blazar_sched.domain.event import Event
@@ -120,23 +119,9 @@ class Lease:
         """Whether an event of the lease is being done."""
         return any(e.status == states.EVENT_IN_PROGRESS for e in self.events)
 
-    @property
-    def keeping(self) -> list[str]:
-        """The ids of the reservations that keep their servers at the end."""
-        return [
-            each.id
-            for each in self.reservations
-            if each.on_end == reservation.KEEP
-        ]
-
-    @property
-    def deleting(self) -> list[str]:
-        """The ids of the reservations that delete their servers at the end."""
-        return [] if self.is_lifetime else [
-            each.id
-            for each in self.reservations
-            if each.on_end == reservation.DELETE
-        ]
+    def ending_with(self, on_end: str) -> list[str]:
+        """Return the ids of the reservations that end their servers so."""
+        return [each.id for each in self.reservations if each.on_end == on_end]
 
     @property
     def is_idle(self) -> bool:

@@ -20,6 +20,7 @@ from blazar_sched.domain import states
 from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.relocation import Rules
+from blazar_sched.domain.reservation import KEEP
 from blazar_sched.domain.reservation import Reservation
 from blazar_sched.domain.window import Window
 from blazar_sched.placing import displacement
@@ -338,7 +339,7 @@ def end_window(tx: PlacingTx, lease: Lease) -> None:
     other services takes.
     """
     tx.cut_allocations(lease)
-    tx.release_instances(lease.keeping)
+    tx.release_instances(lease.ending_with(KEEP))
 
 
 def _check_hosts_kept(replica: state.Replica, old: Lease, new: Lease) -> None:

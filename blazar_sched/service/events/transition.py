@@ -28,7 +28,9 @@ from blazar_sched.domain.event import LAPSE_OFFER
 from blazar_sched.domain.event import START_LEASE
 from blazar_sched.domain.event import VACATE_HOSTS
 from blazar_sched.domain.lease import Lease
+from blazar_sched.domain.reservation import DELETE
 from blazar_sched.domain.reservation import FAILED
+from blazar_sched.domain.reservation import KEEP
 from blazar_sched.domain.reservation import Reservation
 from blazar_sched.domain.reservation import WAITED_FOR
 from blazar_sched.service.before_end import base as before_end
@@ -240,8 +242,9 @@ class Transitions:
         self, lease: Lease, steps: Steps, now: int
     ) -> Write | Waiting:
         # The window is over for these servers, however long the rest takes.
-        if self._ledger.claiming(lease.keeping):
-            self._ledger.commit(lambda tx: tx.release_instances(lease.keeping))
+        kept = lease.ending_with(KEEP)
+        if self._ledger.claiming(kept):
+            self._ledger.commit(lambda tx: tx.release_instances(kept))
         # Every part is ended before reporting that one part is not over.
         ended = [driver.end(part) for driver, part in steps]
         if not all(ended):
@@ -415,12 +418,11 @@ def _order(event: Event) -> tuple[int, int]:
 
 def _release_servers(tx: Tx, lease: Lease, now: int) -> None:
     """Make the servers of a lease that is over count for themselves."""
-    tx.release_instances(lease.keeping)
+    tx.release_instances(lease.ending_with(KEEP))
     # Nova has none of these servers any more, even if no look at Nova has
     # recorded that yet: their hosts are free.
-    tx.delete_instances([
-        each.uuid for each in tx.claiming(lease.deleting)
-    ])
+    gone = [] if lease.is_lifetime else lease.ending_with(DELETE)
+    tx.delete_instances([each.uuid for each in tx.claiming(gone)])
     # A server in ERROR, which Nova does not shelve, is still on its host.
     tx.release_instances([each.id for each in lease.reservations], now)
 

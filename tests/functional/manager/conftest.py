@@ -245,6 +245,11 @@ def instances(amount=1, vcpus=2, **parameters):
 
 
 @functools.lru_cache(maxsize=1)
+def at(name):
+    """Return the requirement of a request that names its host."""
+    return f'["==", "$hypervisor_hostname", "{name}"]'
+
+
 def _without_files(module, exchange):
     """Return a configuration that the tests of a module share.
 

@@ -15,6 +15,7 @@ from blazar_sched.domain.inventory import Inventory
 from blazar_sched.domain.way import NOT
 from blazar_sched.service.clients.nova import Hypervisor
 from blazar_sched.service.upkeep.monitor import SETTLING
+from tests.functional.manager.conftest import at
 
 GOLD = 'CUSTOM_BAREMETAL_GOLD'
 FLAVOR = Flavor('gold', 'gold', 32, 131072, 1000, extra_specs={
@@ -80,15 +81,11 @@ def nodes(ironic):
     return [ironic.add(name) for name in ('n1', 'n2', 'n3')]
 
 
-def golds(amount=1):
+def golds(amount=1, **fields):
     return {
         'resource_type': 'flavor:instance', 'flavor_id': 'gold',
-        'amount': amount,
+        'amount': amount, **fields,
     }
-
-
-def on_node(name):
-    return {'resource_properties': f'["==", "$hypervisor_hostname", "{name}"]'}
 
 
 def places(world, lease):
@@ -234,7 +231,8 @@ class TestCleaning:
     ):
         ironic.add('n1', cleaning_time='30')
         ironic.add('n2')
-        lease = world.start_lease(golds() | on_node('n1'), end=6000)
+        named = golds(resource_properties=at('n1'))
+        lease = world.start_lease(named, end=6000)
         [reservation] = lease.reservations
         own = {'project_id': 'project', 'reservation_id': reservation.id}
         ironic.delete(ironic.boot('n1', **own))

@@ -13,6 +13,7 @@ from blazar_sched.domain.inventory import Inventory
 from blazar_sched.service.clients.nova import Nova
 from blazar_sched.service.clients.placement import Placement
 from blazar_sched.service.manager.manager import Manager
+from tests.functional.manager.conftest import at
 from tests.functional.manager.conftest import hosts
 from tests.functional.manager.conftest import instances
 from tests.functional.manager.conftest import refused
@@ -674,11 +675,7 @@ class TestCleaning:
         short = world.add_host('short', cleaning_time=1)
         usual = world.add_host('usual')
         world.create(
-            whole(
-                hypervisor_properties=(
-                    '["==", "$hypervisor_hostname", "short"]'
-                )
-            ),
+            whole(hypervisor_properties=at('short')),
             start=10_000, end=20_000,
         )
         lease = world.create(whole(2, 2), start=20_060, end=30_000)
@@ -711,9 +708,8 @@ class TestCleaning:
         world.add_host('a')
         first = world.create(start=1000, end=2000)
         world.add_host('b', cleaning_time=60)
-        b = '["==", "$hypervisor_hostname", "b"]'
         close = world.create(
-            whole(hypervisor_properties=b), start=2000 + 3599, end=9000
+            whole(hypervisor_properties=at('b')), start=2000 + 3599, end=9000
         )
         world.fail('a')
         assert world.held(first) == []

@@ -11,6 +11,7 @@ import dataclasses
 import pytest
 
 from blazar_sched.domain import window
+from tests.functional.manager.conftest import at
 
 
 def records(world):
@@ -28,10 +29,6 @@ def own(world, lease, node='a', **values):
         node, 'project', reservation_id=lease.reservations[0].id,
         created=world.now, **values,
     )
-
-
-def at(name):
-    return f'["==", "$hypervisor_hostname", "{name}"]'
 
 
 @pytest.fixture
@@ -167,19 +164,11 @@ class TestKept:
         assert server.uuid in world.nova.stored
 
 
-def by_end(world, lease):
-    world.update_lease(lease, end='now')
-
-
-def by_deletion(world, lease):
-    world.leases.delete(lease.id, None)
-
-
-def by_removal(world, lease):
-    world.change_reservation(lease, remove=True)
-
-
-@pytest.mark.parametrize('over', [by_end, by_deletion, by_removal])
+@pytest.mark.parametrize('over', [
+    lambda world, lease: world.update_lease(lease, end='now'),
+    lambda world, lease: world.leases.delete(lease.id, None),
+    lambda world, lease: world.change_reservation(lease, remove=True),
+], ids=['ended', 'deleted', 'removed'])
 @pytest.mark.parametrize('asked', ['whole', 'slots'])
 def test_hosts_of_deleted_servers_are_free_before_the_next_look_at_nova(
     world, whole, slots, host, over, asked

@@ -10,6 +10,7 @@ from blazar_sched.placing import displacement
 from blazar_sched.service.booking.search import first_window
 from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.upkeep.relocation import PAUSE
+from tests.functional.manager.conftest import at
 from tests.functional.manager.conftest import hosts
 from tests.functional.manager.conftest import Killed
 from tests.functional.manager.relocating import FEATURES
@@ -71,11 +72,7 @@ def test_the_path_of_a_server_ends_when_its_own_lease_does(world):
     world.look()
     [own] = [each for each in world.ledger.leases() if each.is_lifetime]
     lease = world.create(
-        {
-            'resource_type': 'physical:host', 'min': 1, 'max': 1,
-            'resource_properties': '["==", "$hypervisor_hostname", "a"]',
-        },
-        start=NOTICE, end=2 * NOTICE,
+        hosts(resource_properties=at('a')), start=NOTICE, end=2 * NOTICE
     )
     path = world.ledger.instance(server.uuid).path
     assert path[-1].end == end
@@ -207,7 +204,7 @@ def test_a_lease_grows_in_several_commits(world, commits):
 def test_a_server_that_comes_leaves_the_room_of_an_open_lease(world, slots):
     """Preemptible servers beside an unused slot have to go for the server."""
     world.create(
-        slots(1, 1, resource_properties='["==", "$hypervisor_hostname", "b"]'),
+        slots(1, 1, resource_properties=at('b')),
         start='now', end=4 * NOTICE,
     )
     world.reserve('c', 'd', start=NOTICE, end=4 * NOTICE)

@@ -21,6 +21,7 @@ from blazar_sched.service.upkeep import relocation as relocating
 from blazar_sched.service.upkeep.relocation import MAX_REQUESTS
 from blazar_sched.service.upkeep.relocation import PAUSE
 from tests import closed
+from tests.functional.manager.conftest import at
 from tests.functional.manager.conftest import hosts
 from tests.functional.manager.conftest import instances
 from tests.functional.manager.conftest import Killed
@@ -420,9 +421,7 @@ def test_of_two_servers_that_fit_alone_one_moves(world):
     servers = [world.boot('a', 2), world.boot('a', 2)]
     world.leases.delete(world.reserve('a').id, None)
     lease = world.create(
-        instances(
-            1, 2, resource_properties='["==", "$hypervisor_hostname", "a"]'
-        ),
+        instances(1, 2, resource_properties=at('a')),
         start=NOTICE, end=2 * NOTICE,
     )
     assert all(map(world.path, servers))

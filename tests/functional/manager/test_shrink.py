@@ -14,6 +14,7 @@ from blazar_sched.domain import exception
 from blazar_sched.domain.flavor import Flavor
 from blazar_sched.service import faults
 from blazar_sched.service.clients.placement import resource_class
+from tests.functional.manager.conftest import at
 from tests.functional.manager.conftest import instances
 from tests.functional.manager.managed_cloud import ManagedCloud
 from tests.standins.rest import conflict
@@ -275,10 +276,8 @@ class TestTogether:
         most, fewest = hosts_of(site, lease)
         # Another lease has everything that is given up from the old end on.
         begins = lease.end - site.clock.now
-        there = f'["==", "$hypervisor_hostname", "{fewest}"]'
-        site.create(
-            instances(4, resource_properties=there), start=begins, end=20000
-        )
+        there = instances(4, resource_properties=at(fewest))
+        site.create(there, start=begins, end=20000)
         longer = {'end': lease.end + 100}
         with pytest.raises(exception.NotEnoughHostsAvailable):
             site.manager.leases.update(lease.id, None, longer)
@@ -337,13 +336,13 @@ def shrunk_at(site, amount, do):
         passed = itertools.count()
         reached = False
 
-        def at(name, last=last, passed=passed, lease=lease, hosts=hosts):
+        def meet(name, last=last, passed=passed, lease=lease, hosts=hosts):
             nonlocal reached
             if next(passed) == last:
                 reached = True
                 do(lease, hosts, name)
 
-        faults.arm(at)
+        faults.arm(meet)
         yield lease
         faults.arm(None)
         site.end(site.ledger.lease(lease.id))

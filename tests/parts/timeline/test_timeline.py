@@ -15,6 +15,7 @@ from blazar_sched.parts.timeline import manager
 from blazar_sched.parts.timeline.manager import Query
 from blazar_sched.parts.timeline.manager import Timeline
 from tests import closed
+from tests.functional.manager.conftest import at
 from tests.functional.manager.conftest import hosts
 from tests.functional.manager.conftest import instances
 from tests.seeds import seeds
@@ -297,10 +298,7 @@ def test_a_page_of_very_many_bars_has_fewer_rows(world, monkeypatch, slots):
         world.add_host(name)
         for _ in range(2):
             world.create(
-                slots(1, 1, resource_properties=(
-                    f'["==", "$hypervisor_hostname", "{name}"]'
-                )),
-                start=10, end=100,
+                slots(1, 1, resource_properties=at(name)), start=10, end=100
             )
     found = page(world)
     rows = found['rows']
