@@ -43,13 +43,13 @@ _CLEARED = 'cleared'
 # The numbers of hosts that cannot be cleared, after which a lease is refused:
 # no other commit waits for a search among all hosts of a large cloud. A search
 # for a path looks at every host, so that fewer are made in a larger cloud.
-MIN_FAILED, MAX_FAILED, MAX_LOOKED = 20, 100, 200_000
+MIN_FAILED, MAX_FAILED, MAX_LOOKED = 20, 60, 200_000
 # The number of hosts whose costs are determined together, and at most.
 WEIGHED, MAX_WEIGHED = 100, 1000
-# The number of instances with new paths after which one commit has enough.
+# The number of new paths of instances after which one commit has enough.
 ENOUGH = 4
-# The most instances with new paths of one trial, and the number of hosts that
-# the search for these paths may look at.
+# The most new paths of one trial, and the number of hosts that the search for
+# these paths may look at.
 MAX_ON_TRIAL, MAX_LOOKED_ON_TRIAL = 40, 40_000
 
 
@@ -79,13 +79,12 @@ def place(
     :param attempt: places the lease on the replica as it is at the time
     :param cleared: the hosts that earlier commits have cleared for the lease,
         which other instances do not enter
-    :param enough: the number of instances with new paths after which no more
-        hosts are cleared at once, None for any number
+    :param enough: the number of new paths after which no more hosts are
+        cleared at once, None for any number
     :returns: the allocations, and the instances that have another path now
     :raises NotEnoughHostsAvailable: if there is no room after all; no instance
         has another path then
-    :raises TooManyDisplaced: if there is no room once `enough` instances have
-        new paths
+    :raises TooManyDisplaced: if there is no room with `enough` new paths
     """
     try:
         return attempt(), []
@@ -124,7 +123,7 @@ def place(
 
 
 def most_on_trial(replica: state.Replica) -> int:
-    """Return the number of instances with new paths that a trial may have.
+    """Return the number of new paths that a trial may have.
 
     Commits wait for a trial as a whole.
     """
@@ -184,6 +183,8 @@ class _Clearing:
         self._rules = rules
         self._put = put
         self._undo = undo
+        # The number of new paths; an instance may get one after another.
+        self.count = 0
         # The instances with new paths, as they were before.
         self._before: dict[str, Instance] = {}
         # The allocations that keep cleared hosts free, by host.
@@ -202,11 +203,6 @@ class _Clearing:
             now for uuid, before in self._before.items()
             if (now := self._replica.instances[uuid]) != before
         ]
-
-    @property
-    def count(self) -> int:
-        """The number of instances that were given a new path."""
-        return len(self._before)
 
     @property
     def cleared(self) -> dict[str, Window]:
@@ -333,23 +329,27 @@ class _Clearing:
         kept_free = _kept_free(host, window)
         with contextlib.ExitStack() as undo:
             undo.enter_context(self._replica.indexes.added([kept_free]))
+            # Most hosts fail by an instance that finds no path even alone.
+            if None in map(self._path, movers):
+                return False
             for each in movers:
-                path = relocation.plan(
-                    self._replica, each, self._now, self._rules
-                )
+                path = self._path(each)
                 if path is None:
                     self._put(map(record.encode, changed))
                     return False
                 changed.append(each)
-                self._put([
-                    record.encode(dataclasses.replace(each, path=path))
-                ])
+                new = dataclasses.replace(each, path=path)
+                self._put([record.encode(new)])
             self._undo.push(undo.pop_all())
         self._kept_free[host] = kept_free
+        self.count += len(changed)
         for each in changed:
             self._before.setdefault(each.uuid, each)
         self._forget_costs(host, changed)
         return True
+
+    def _path(self, instance: Instance) -> relocation.Path | None:
+        return relocation.plan(self._replica, instance, self._now, self._rules)
 
     def _forget_costs(self, host: str, changed: Iterable[Instance]) -> None:
         """Forget the costs of hosts with an entry that has changed.

@@ -51,7 +51,7 @@ Booking = Callable[[PlacingTx], T]
 # The seconds of processor time of the searches of one request, and of a search
 # for which commits wait: no commit should wait for more than 0.05 seconds.
 SECONDS = 0.5
-SECONDS_IN_COMMIT = 0.04
+SECONDS_IN_COMMIT = 0.02
 # The most searches that run or wait in a manager, of a project and of all, and
 # the seconds that a search waits: its caller does not wait much longer.
 MAX_PROJECT_SEARCHES = turns.MAX_OF_ONE

