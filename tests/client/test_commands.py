@@ -249,7 +249,7 @@ def test_a_lease_is_prolonged_as_far_as_possible(program, night):
     shown = openstack.do('lease extend night --dry-run')
     assert '2030-01-05 00:00 UTC' in shown
     assert '| limited_by     | capacity' in shown
-    done = openstack.run('lease extend night --end-date "2030-01-03 00:00"')
+    done = openstack.run('lease extend night --until "2030-01-03 00:00"')
     assert '| end_date     | 2030-01-03 00:00 UTC' in done.stdout
     refusal = openstack.refused(f'lease book day {BOTH} {DAY}')
     assert 'there is room from 2030-01-03 00:00 UTC to' in refusal
@@ -269,11 +269,11 @@ def test_a_lease_is_prolonged_by_a_duration(program, night):
 
 def test_a_lease_is_endless_for_who_says_so_only(program, night):
     openstack = program()
-    assert '--by or --end-date' in openstack.refused('lease extend night')
+    assert '--by, --until or' in openstack.refused('lease extend night')
     assert 'name an option' in openstack.refused('lease change night')
     shown = openstack.read('lease search')[0]
     assert shown['end_date'].startswith('2030-01-02T00:00')
-    done = openstack.run('lease extend night --end-date none').stdout
+    done = openstack.run('lease extend night --as-far-as-possible').stdout
     assert '| end_date     | None' in done
 
 

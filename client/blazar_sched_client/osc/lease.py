@@ -11,6 +11,7 @@ from osc_lib.command import command
 
 from blazar_sched_client import resources
 from blazar_sched_client.osc import option
+from blazar_sched_client.osc import times
 from blazar_sched_client.osc import verb
 from blazar_sched_client.osc.option import length
 from blazar_sched_client.osc.option import moment
@@ -92,6 +93,11 @@ class ExtendLease(Lease, verb.Of, command.ShowOne):
             '--end-date', 'Latest end; none for as far as possible, also for '
             'no end',
         ),
+        moment('--until', 'The same as --end-date', dest='end_date'),
+        ('--as-far-as-possible', {
+            'action': 'store_const', 'const': times.Time('none'),
+            'dest': 'end_date', 'help': 'The same as --end-date none',
+        }),
         option.DRY_RUN,
     )
 
@@ -104,8 +110,8 @@ class ExtendLease(Lease, verb.Of, command.ShowOne):
             return self.show(extension, parsed_args)
         if 'by' not in asked and 'end_date' not in asked:
             raise exceptions.CommandError(
-                'by how much, or until when? Name --by or --end-date; '
-                '--end-date none prolongs the lease as far as possible'
+                'by how much, or until when? Name --by, --until or '
+                '--as-far-as-possible'
             )
         return self.show(self.client.extend_lease(lease, **asked), parsed_args)
 
