@@ -11,7 +11,9 @@ const PART = 7;
 
 /** Return the query of the capacity from now on in a view, null for none. */
 export function query(view, width, asked) {
-  const start = Math.max(view.start, times.now());
+  // The same query for a minute: an answer that is unchanged is not sent again.
+  const minute = Math.ceil(times.now() / times.MINUTE) * times.MINUTE;
+  const start = Math.max(view.start, minute);
   const seconds = view.end - start;
   if (seconds < times.MINUTE) return null;
   const share = seconds / view.span;
