@@ -49,9 +49,9 @@ R = TypeVar('R')
 Booking = Callable[[PlacingTx], T]
 
 # The seconds of processor time of the searches of one request, and of a search
-# for which commits wait: no commit should wait for more than 0.05 seconds.
+# for which commits wait, half of them for the last attempt to place a lease.
 SECONDS = 0.5
-SECONDS_IN_COMMIT = 0.02
+SECONDS_IN_COMMIT = 0.04
 # The most searches that run or wait in a manager, of a project and of all, and
 # the seconds that a search waits: its caller does not wait much longer.
 MAX_PROJECT_SEARCHES = turns.MAX_OF_ONE
@@ -220,7 +220,7 @@ class WindowSearch:
         return FixedReader(replica, source, self._short_budget())
 
     def _short_budget(self) -> Budget:
-        return self.budget(SECONDS_IN_COMMIT)
+        return self.budget(SECONDS_IN_COMMIT / 2)
 
 
 def with_window(
