@@ -80,8 +80,8 @@ _BOOLEANS = frozenset(
         'resources_changed',
     }
 )
-# The seconds in which a server forgets a closed connection.
-PATIENCE = 5.0
+# The seconds in which a busy server forgets a closed connection.
+PATIENCE = 15.0
 # The number of other connections of the same user to the same database. Each
 # manager of Blazar keeps one open. SQLite has no such list.
 _MYSQL_CONNECTIONS = (

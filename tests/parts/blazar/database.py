@@ -56,19 +56,19 @@ class Database:
                     )
                 ),
             )
-        self._engine = sa.create_engine(url)
-        if self._engine.dialect.name == 'sqlite':
+        self.engine = sa.create_engine(url)
+        if self.engine.dialect.name == 'sqlite':
             sa.event.listen(
-                self._engine, 'connect',
+                self.engine, 'connect',
                 lambda c, _: c.execute('PRAGMA synchronous = OFF'),
             )
-        self._metadata.create_all(self._engine)
+        self._metadata.create_all(self.engine)
         self._seconds = itertools.count()
 
     def add(self, table, **values):
         age = datetime.timedelta(seconds=next(self._seconds))
         row = {'id': str(uuid.uuid4()), 'created_at': NOW + age, **values}
-        with self._engine.begin() as connection:
+        with self.engine.begin() as connection:
             connection.execute(
                 sa.insert(self._metadata.tables[table]).values(row)
             )
@@ -77,7 +77,7 @@ class Database:
     def rows(self, table):
         """Return the rows of a table by id."""
         rows = sa.select(self._metadata.tables[table])
-        with self._engine.connect() as connection:
+        with self.engine.connect() as connection:
             found = connection.execute(rows).mappings()
             return {row['id']: dict(row) for row in found}
 
@@ -86,12 +86,12 @@ class Database:
 
     def delete(self, table, id_):
         rows = self._metadata.tables[table]
-        with self._engine.begin() as connection:
+        with self.engine.begin() as connection:
             connection.execute(sa.delete(rows).where(rows.c.id == id_))
 
     def set(self, table, id_, **values):
         rows = self._metadata.tables[table]
-        with self._engine.begin() as connection:
+        with self.engine.begin() as connection:
             connection.execute(
                 sa.update(rows).where(rows.c.id == id_).values(values)
             )

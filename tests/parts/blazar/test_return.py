@@ -50,6 +50,7 @@ def add_leases(url):
         one, two, three = hosts.values()
         tables.hosts(lease, one, two)
         tables.instances(lease, three, three, three)
+    tables.engine.dispose()
 
 
 def change(url):
