@@ -12,7 +12,8 @@ def install(npm: str, folder: str | os.PathLike[str], *packages: str) -> bool:
     """
     done = subprocess.run([
         npm, 'install', '--silent', '--no-save', '--ignore-scripts',
-        '--prefer-offline', '--fetch-retries', '5', '--prefix', folder,
+        '--prefer-offline', '--fetch-retries', '5', '--fetch-timeout', '20000',
+        '--fetch-retry-mintimeout', '1000', '--prefix', folder,
         *packages,
     ], check=False)
     return not done.returncode
