@@ -112,7 +112,10 @@ class Hook:
 
 class _Handler(server.BaseHTTPRequestHandler):
     def do_POST(self):
-        body = self.rfile.read(int(self.headers['Content-Length']))
+        length = int(self.headers['Content-Length'])
+        body = self.rfile.read(length)
+        if len(body) < length:
+            return  # The sender was killed.
         self.hook.asked.put((self.path, self.headers, body))
         answers = self.hook.answers
         self.send_response(answers.pop(0) if answers else 204)
