@@ -759,8 +759,9 @@ def _holding(seconds: list[float]) -> Iterator[None]:
 
 
 def _creates(world: World, until: threading.Event) -> list[float]:
-    """Return the seconds of creates, at least CREATES, from the beginning of
-    another work until the work is over.
+    """Return the seconds of creates, at least CREATES, beside another work.
+
+    :param until: is set when the other work is over
     """
     seconds = []
     while True:

@@ -120,7 +120,7 @@ class Lease:
         return any(e.status == states.EVENT_IN_PROGRESS for e in self.events)
 
     def ending_with(self, on_end: str) -> list[str]:
-        """Return the ids of the reservations that end their servers so."""
+        """Return the ids of the reservations with this value of `on_end`."""
         return [each.id for each in self.reservations if each.on_end == on_end]
 
     @property

@@ -326,7 +326,7 @@ def place(
 def _enough(
     replica: state.Replica, cleared: Mapping[str, Window] | None
 ) -> int:
-    """Return how many instances are displaced in a commit, or on trial."""
+    """Return how many new paths a commit may have, or a trial."""
     if cleared is None:
         return displacement.most_on_trial(replica)
     return displacement.ENOUGH
