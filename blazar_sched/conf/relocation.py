@@ -15,7 +15,6 @@ from oslo_config import types
 from blazar_sched.domain import duration
 from blazar_sched.domain import exception
 from blazar_sched.domain.instance import MAX_STAYS
-from blazar_sched.domain.relocation import LARGE_VCPUS
 from blazar_sched.domain.relocation import Rules
 from blazar_sched.domain.settings import Settings
 from blazar_sched.domain.way import NOT
@@ -108,13 +107,12 @@ opts = [
         'the cost of several values.',
     ),
     cfg.FloatOpt(
-        'relocation_large_headroom', default=_DEFAULTS.large_headroom, min=0,
-        max=1,
-        help=f'The same for instances with {LARGE_VCPUS} VCPUs or more, and '
-        'the share of the reservable hosts that have neither a lease of the '
-        'whole host nor an instance that cannot be moved, before another host '
-        'gets such an instance. A value below ``relocation_headroom`` has no '
-        'effect.',
+        'relocation_host_headroom', default=_DEFAULTS.host_headroom, min=0,
+        max=1, deprecated_name='relocation_large_headroom',
+        help='Share of the reservable hosts that instances that cannot be '
+        'moved leave to leases of whole hosts: another host gets such an '
+        'instance only if so many hosts have neither such an instance nor a '
+        'lease of the whole host.',
     ),
     cfg.IntOpt(
         'relocation_memory_mb', default=_DEFAULTS.most_memory_mb, min=0,
@@ -152,7 +150,7 @@ def rules(options: Any) -> Rules:
         lead=options.relocation_lead, most_moves=options.relocation_moves,
         shortest_stay=options.relocation_shortest_stay,
         notice=options.relocation_notice, headroom=options.relocation_headroom,
-        large_headroom=options.relocation_large_headroom,
+        host_headroom=options.relocation_host_headroom,
         most_memory_mb=options.relocation_memory_mb,
         ways={
             kind: read_way(text) or NOT

@@ -34,10 +34,6 @@ IMAGE_PROPERTIES = {
     'hw_cpu_policy': 'hw:cpu_policy',
     'hw_mem_encryption': 'hw:mem_encryption',
 }
-# The VCPUs from which an instance is large: a third of a host of 96 VCPUs. The
-# cost of the headroom was measured with this number, see
-# doc/source/contributor/simulation.md.
-LARGE_VCPUS = 32
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -51,9 +47,10 @@ class Rules:
     :param most_moves: the most moves of one relocation path
     :param shortest_stay: the least seconds of the first stay
     :param notice: seconds from now on for which no headroom is kept
-    :param headroom: the share of all hosts that instances outside of
-        reservations leave free
-    :param large_headroom: the same for instances of LARGE_VCPUS or more
+    :param headroom: the share of the capacity of all hosts that instances
+        outside of reservations leave free
+    :param host_headroom: the share of the hosts that fixed instances leave to
+        leases
     :param most_memory_mb: the memory above which an instance is of the kind
         MEMORY, 0 for none
     :param ways: how an instance is moved by the kind of what it has; NOT for
@@ -65,8 +62,8 @@ class Rules:
     most_moves: int = MAX_STAYS - 1
     shortest_stay: int = 600
     notice: int = 86400
-    headroom: float = 0.05
-    large_headroom: float = 0.15
+    headroom: float = 0.06
+    host_headroom: float = 0.15
     most_memory_mb: int = 0
     ways: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
@@ -87,20 +84,6 @@ class Rules:
         :param movable: LIVE or COLD
         """
         return max(self.lead_of(movable), self.shortest_stay)
-
-    def headroom_for(self, amounts: Mapping[str, int]) -> float:
-        """Return the share of all hosts that an instance leaves free.
-
-        A large instance leaves no less than a small one.
-        """
-        if amounts.get(inventory.VCPU, 0) < LARGE_VCPUS:
-            return self.headroom
-        return self.host_headroom
-
-    @property
-    def host_headroom(self) -> float:
-        """The share of the hosts that fixed instances leave to leases."""
-        return max(self.headroom, self.large_headroom)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -85,9 +85,8 @@ class Paths:
         start = self._now + self._rules.notice
         if total is None or end <= start or not self._replica.reservations:
             return True
-        amounts = self._request.by_class
         return total.has_room(
-            start, end, amounts, self._rules.headroom_for(amounts),
+            start, end, self._request.by_class, self._rules.headroom,
             ignore=self._ignore,
         )
 

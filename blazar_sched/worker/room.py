@@ -266,7 +266,7 @@ class FixedShare(_RoomStep):
         return (
             'the instances that cannot be moved hold as much of all '
             'reservable hosts as they may, or would be on too many hosts: see '
-            'unbounded_fixed and relocation_large_headroom'
+            'unbounded_fixed and relocation_host_headroom'
         )
 
 

@@ -12,7 +12,7 @@ RELOCATION = {
     'relocation_shortest_stay': 5,
     'relocation_notice': 300,
     'relocation_headroom': 0,
-    'relocation_large_headroom': 0,
+    'relocation_host_headroom': 0,
 }
 
 _CONF = 'blazar-sched.conf'

@@ -199,7 +199,7 @@ class World:
             unbounded=draw.choice([*POLICIES, 'forever', 'relocate']),
             unbounded_fixed=draw.choice(FIXED),
             relocation_headroom=draw.choice([0, 0, 0.3]),
-            relocation_large_headroom=draw.choice([0, 0.4, 0.7]),
+            relocation_host_headroom=draw.choice([0, 0.4, 0.7]),
         )
         self.site.replica.use(self.settings)
         for name in 'abc':

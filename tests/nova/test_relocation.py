@@ -43,7 +43,7 @@ CHOSEN = 300
 RELOCATION = {
     'relocation_lead': LEAD, 'relocation_cold_notice': LEAD,
     'relocation_ways': {'disk': 'live', 'device': 'cold'},
-    'relocation_headroom': 0.0, 'relocation_large_headroom': 0.0,
+    'relocation_headroom': 0.0, 'relocation_host_headroom': 0.0,
     'relocate_instances': True, 'unbounded': 'relocate',
 }
 

@@ -17,7 +17,7 @@ NO_SUCH = 'e3a9f1e4-52a4-44a8-b5a3-6f7d9b3c2d10'
 # The options of a cloud in which servers are relocated.
 RELOCATE = {
     'unbounded': 'relocate', 'relocation_ways': {'disk': 'live'},
-    'relocation_headroom': 0.0, 'relocation_large_headroom': 0.0,
+    'relocation_headroom': 0.0, 'relocation_host_headroom': 0.0,
 }
 
 

@@ -49,7 +49,7 @@ def draw(random):
             'relocation_shortest_stay': least,
             'relocation_notice': random.choice((0, 60, 600)),
             'relocation_headroom': random.choice((0.0, 0.0, 0.05)),
-            'relocation_large_headroom': random.choice((0.0, 0.0, 0.15)),
+            'relocation_host_headroom': random.choice((0.0, 0.0, 0.15)),
             'relocation_ways': {'disk': 'live'},
         },
         times=random.choice(((2, 15), (2, 15), (5, 40, 2 * lead))),

@@ -17,7 +17,6 @@ import sqlalchemy as sa
 
 from blazar_sched.conf import service as service_conf
 from blazar_sched.domain import exception
-from blazar_sched.domain import relocation as relocation_rules
 from blazar_sched.domain import states
 from blazar_sched.domain.group_limit import GroupLimit
 from blazar_sched.parts.maintenance.manager import Maintenances
@@ -266,11 +265,7 @@ class World:
         if self.setting is not None:
             self.tell(f'{self.setting}')
         try:
-            with (
-                self._armed(), self.outside.reached(),
-                # The hosts of this cloud are small.
-                mock.patch.object(relocation_rules, 'LARGE_VCPUS', 4),
-            ):
+            with self._armed(), self.outside.reached():
                 for member in self.members:
                     member.start()
                 for name in self.hosts:

@@ -22,7 +22,7 @@ _OFF: dict[str, dict[str, Any]] = {
     PATHS: {'options': {'unbounded': duration.NEVER}},
     MOVES: {'options': {'relocation_moves': 1}},
     HEADROOM: {'options': {
-        'relocation_headroom': 0.0, 'relocation_large_headroom': 0.0,
+        'relocation_headroom': 0.0, 'relocation_host_headroom': 0.0,
     }},
     # Nothing is kept off for the sake of leases.
     LEASES: {LEASES: False, 'options': {'unbounded': duration.FOREVER}},
@@ -74,8 +74,8 @@ def without(part: str) -> Policy:
     )
 
 
-# The shares of headroom to choose from: for instances, and for large ones.
-HEADROOMS = ((0.0, 0.0), (0.03, 0.1), (0.05, 0.15), (0.08, 0.15), (0.1, 0.2))
+# The shares of headroom to choose from: of the capacity, and of the hosts.
+HEADROOMS = ((0.0, 0.0), (0.03, 0.1), (0.05, 0.15), (0.06, 0.15), (0.08, 0.2))
 
 
 def suggested() -> list[Policy]:
@@ -85,14 +85,14 @@ def suggested() -> list[Policy]:
     """
     return [
         dataclasses.replace(
-            OURS, name=f'{least:.0%} / {large:.0%}',
+            OURS, name=f'{share:.0%} / {of_hosts:.0%}',
             options={
                 'unbounded': duration.RELOCATE,
-                'relocation_headroom': least,
-                'relocation_large_headroom': large,
+                'relocation_headroom': share,
+                'relocation_host_headroom': of_hosts,
             },
         )
-        for least, large in HEADROOMS
+        for share, of_hosts in HEADROOMS
     ]
 
 

@@ -296,7 +296,7 @@ class TestRelocation:
 
     HOSTS = (host('a'), host('b'), host('c'))
     NO_HEADROOM = {
-        'relocation_headroom': 0.0, 'relocation_large_headroom': 0.0,
+        'relocation_headroom': 0.0, 'relocation_host_headroom': 0.0,
     }
 
     def played(self, *instances, bookings, hosts=HOSTS, **options):

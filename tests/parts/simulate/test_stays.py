@@ -4,13 +4,11 @@
 from collections import Counter
 from collections import defaultdict
 import dataclasses
-from unittest import mock
 
 import hypothesis
 from hypothesis import strategies as st
 import pytest
 
-from blazar_sched.domain import relocation
 from blazar_sched.parts.simulate import lease
 from blazar_sched.parts.simulate import policy
 from blazar_sched.parts.simulate import simulation
@@ -21,7 +19,7 @@ SPAN = 6 * DAY
 VCPUS, MEMORY_MB, GPUS = 8, 64 * 1024, 2
 OPTIONS = {
     'lease_gap_weight_multiplier': 1.0,
-    'relocation_headroom': 0.0, 'relocation_large_headroom': 0.1,
+    'relocation_headroom': 0.1, 'relocation_host_headroom': 0.1,
 }
 
 HOURS = st.integers(0, SPAN // HOUR - 1).map(lambda n: n * HOUR)
@@ -73,9 +71,7 @@ def play(instances, bookings, unbounded):
         {**OPTIONS, 'unbounded': unbounded},
     )
     stays = []
-    with mock.patch.object(relocation, 'LARGE_VCPUS', 6):
-        found = simulation.simulate(scenario, policy.OURS, stays=stays)
-    return found, stays
+    return simulation.simulate(scenario, policy.OURS, stays=stays), stays
 
 
 def check_capacity(stays):

@@ -131,13 +131,6 @@ def test_the_limit_of_memory_holds_for_all(memory_mb, moved):
     assert movable(rules, memory_mb=memory_mb, extra_specs=SAID) is moved
 
 
-@pytest.mark.parametrize('vcpus, headroom', [(31, 0.05), (32, 0.15)])
-def test_large_instances_leave_more_free(vcpus, headroom):
-    assert Rules().headroom_for({'VCPU': vcpus}) == headroom
-    kept = Rules(headroom=0.2).headroom_for({'VCPU': vcpus})
-    assert kept == 0.2
-
-
 @pytest.mark.parametrize('end, expected', [
     (250, [(0, 100), (90, 200), (190, 250)]),
     (195, [(0, 100), (90, 195)]),

@@ -54,7 +54,7 @@ PROJECTS = ('p0', 'p1')
 VCPUS = 8
 OPTIONS = {
     'relocation_notice': 0, 'relocation_lead': HOUR, 'pending_ttl': 0,
-    'relocation_headroom': 0.0, 'relocation_large_headroom': 0.0,
+    'relocation_headroom': 0.0, 'relocation_host_headroom': 0.0,
 }
 
 objects.register_all()

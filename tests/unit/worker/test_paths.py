@@ -33,7 +33,7 @@ DAY = 86400
 OPTIONS = {
     'unbounded': 'relocate', 'relocation_lead': 600,
     'relocation_shortest_stay': 600, 'relocation_notice': DAY,
-    'relocation_headroom': 0.0, 'relocation_large_headroom': 0.0,
+    'relocation_headroom': 0.0, 'relocation_host_headroom': 0.0,
     'relocation_ways': {'disk': 'live'}, 'relocation_moves': 3,
     'unbounded_fixed': 'forever',
 }
@@ -226,7 +226,7 @@ def test_fixed_instances_placed_just_now_count_in_the_share(options):
 
 @pytest.mark.row('F109')
 def test_instances_that_cannot_be_moved_leave_whole_hosts_to_leases(options):
-    options(relocation_large_headroom=0.5)
+    options(relocation_host_headroom=0.5)
     replica = a_replica(*map(a_host, range(4)), *leased(0))
     fixed, every = a_request(**FIXED), ['c0', 'c1', 'c2', 'c3']
 
@@ -251,7 +251,7 @@ def test_instances_that_cannot_be_moved_leave_whole_hosts_to_leases(options):
 
 
 def test_hosts_of_instances_placed_just_now_are_kept_from_leases(options):
-    options(relocation_large_headroom=0.5)
+    options(relocation_host_headroom=0.5)
     replica = a_replica(*map(a_host, range(4)), *leased(0))
     placed = Instance(id_of('instance', 7), id_of('host', 3), 'p', {'VCPU': 4})
     with process.following(replica, lambda: NOW):

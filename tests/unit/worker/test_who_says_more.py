@@ -10,12 +10,10 @@ host alone is asked, the order in which weighers put the hosts does not matter.
 
 import os
 import random
-from unittest import mock
 
 import pytest
 
 from blazar_sched import ext
-from blazar_sched.domain import relocation
 from blazar_sched.domain import window
 from blazar_sched.domain.instance import Instance
 from blazar_sched.ext import timeline_index
@@ -59,7 +57,7 @@ def draw_options(rng):
         'relocation_moves': pick((1, 2, 3)),
         'relocation_notice': pick((0, HOUR, DAY)),
         'relocation_headroom': pick((0.0, 0.1, 0.5)),
-        'relocation_large_headroom': pick((0.0, 0.3)),
+        'relocation_host_headroom': pick((0.0, 0.3)),
     }
 
 
@@ -167,7 +165,6 @@ def broken(seed, pairs):
         chosen = draw_options(rng)
         replica, states = draw_world(rng)
         with (
-            mock.patch.object(relocation, 'LARGE_VCPUS', rng.choice((1, 4))),
             overriding.options(**chosen),
             process.following(replica, lambda: NOW),
         ):
