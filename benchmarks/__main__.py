@@ -22,6 +22,7 @@ from benchmarks import fleet
 from benchmarks import holds
 from benchmarks import lease_requests
 from benchmarks import ledger
+from benchmarks import measure
 from benchmarks import offers
 from benchmarks import past
 from benchmarks import replica
@@ -65,6 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     wanted = list(targets.TARGETS)
     results: list[Result] = []
     status = 0
+    additions = [measure.additions()]
     try:
         with _progress() as say:
             for own in _measured(options, wanted, say, screen.print):
@@ -81,8 +83,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         status = 1
     verdicts = list(report.judged(report.values(results), wanted))
     screen.print(report.results_table(results, verdicts))
-    met = sum(verdict.met for verdict in verdicts)
-    screen.print(f'{met} of {len(verdicts)} targets met.')
+    missed = [verdict for verdict in verdicts if not verdict.met]
+    for verdict in missed:
+        target = verdict.target
+        screen.print(f'{target.work}, {target.subject}: {verdict}')
+    additions.append(measure.additions())
+    screen.print(
+        f'{len(verdicts) - len(missed)} of {len(verdicts)} targets met. '
+        '20 million additions took '
+        f'{additions[0]:.2g} s before and {additions[1]:.2g} s after.'
+    )
     _keep(options, results, screen)
     return status
 

@@ -63,6 +63,19 @@ class Target:
     at_most: float | None = None
 
 
+def additions() -> float:
+    """Return the seconds of 20 million additions: how fast the machine is.
+
+    Machines differ by the same factor in what is measured here, and one
+    machine differs from minute to minute.
+    """
+    began = time.perf_counter()
+    total = 0
+    for n in range(20_000_000):
+        total += n
+    return time.perf_counter() - began
+
+
 def timed(
     calls: Sequence[Callable[[], object]], budget: float, again: bool = True
 ) -> Timing:

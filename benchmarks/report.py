@@ -61,7 +61,7 @@ class Verdict:
     def _sentence(self) -> str:
         target = self.target
         if target.against is None:
-            return f'at most {target.at_most:g}'
+            return f'at most {target.at_most:g}, is {self.got:.3g}'
         work, subject = target.against
         if work == target.work:
             return (
