@@ -83,12 +83,13 @@ class Processes:
                 )
                 self._start(name)
 
-    def end(self) -> None:
-        """Terminate all processes and their children."""
-        for process in self._running.values():
+    def end(self, *names: str) -> None:
+        """Terminate processes, all by default, and their children."""
+        ending = [self._running.pop(n) for n in names or [*self._running]]
+        for process in ending:
             _signal(process, signal.SIGTERM)
         deadline = time.monotonic() + GRACE
-        for process in self._running.values():
+        for process in ending:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(max(0.0, deadline - time.monotonic()))
             _signal(process, signal.SIGKILL)
