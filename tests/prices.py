@@ -28,8 +28,8 @@ SOURCES = {'.py', '.pyi', '.js', '.css', '.html'}
 # The most lines of the product and of the tests, blank lines and comments
 # included.
 BUDGETS = {
-    'kernel': (25_550, 0),
-    'core': (53_490, 83_860),
+    'kernel': (25_510, 0),
+    'core': (53_470, 83_980),
     'blazar': (3_050, 2_200),
     'calendar': (450, 400),
     'floating_ip': (1_700, 3_000),
@@ -46,7 +46,7 @@ BUDGETS = {
     'simulate': (3_300, 1_600),
     'timeline': (1_050, 850),
     'client': (3_250, 2_950),
-    'all': (83_000, 110_050),
+    'all': (82_980, 110_165),
 }
 # The most options of the core, those of keystoneauth apart.
 MAX_OPTIONS = 80
