@@ -66,7 +66,8 @@ class Schedulers:
         return [
             int(path.name)
             for path in files
-            if pathlib.Path('/proc', path.name).exists()
+            # The program of a zombie does not exist.
+            if pathlib.Path('/proc', path.name, 'exe').exists()
         ]
 
     def learned(self, pid: int) -> list[Line]:

@@ -62,7 +62,7 @@ def signal_schedulers(schedulers):
     for number in (signal.SIGHUP, signal.SIGTERM, signal.SIGKILL):
         os.kill(schedulers.pids()[0], number)
         time.sleep(BETWEEN)
-    stopped = schedulers.pids()[-1]
+    stopped = schedulers.pids()[0]
     os.kill(stopped, signal.SIGSTOP)
     time.sleep(STOPPED)
     os.kill(stopped, signal.SIGCONT)
