@@ -63,11 +63,11 @@ class Target:
     at_most: float | None = None
 
 
-def additions() -> float:
-    """Return the seconds of 20 million additions: how fast the machine is.
+def machine_time() -> float:
+    """Return the seconds that 20 million additions take on this machine.
 
-    Machines differ by the same factor in what is measured here, and one
-    machine differs from minute to minute.
+    A target in seconds has to be read beside this time, which differs by
+    machine, and on one machine from minute to minute.
     """
     began = time.perf_counter()
     total = 0
