@@ -2,6 +2,7 @@
 """The page about switching the service off, on a cloud of its own."""
 
 import contextlib
+import functools
 import re
 import shlex
 import shutil
@@ -36,7 +37,7 @@ def follow(line, cloud, admin, objects):
         names = re.findall('<(.*?)>', line)
         for values in objects.get(names[-1], ()) if names else [()]:
             words = re.sub('<.*?>', '{}', line).format(*values[-len(names):])
-            polling.until(lambda: _done(admin, words))  # noqa: B023
+            polling.until(functools.partial(_done, admin, words))
     elif line == 'systemctl restart nova-scheduler nova-api':
         # The cloud has put at the end what the guide adds.
         conf = cloud.site.etc / 'nova.conf'
@@ -124,7 +125,8 @@ def test_nova_alone_goes_on_with_every_server(cloud):
         f'--image {seed.IMAGE} anew'
     ))
     nova = account.Nova(admin)
+    before = [nova.host_of(server) for server in (kept, hinted)]
     for server in kept, hinted:
-        before = nova.host_of(server)
         admin.command('server', 'migrate', '--live-migration', server.id)
-        polling.until(lambda: nova.host_of(server) != before)  # noqa: B023
+    polling.until(lambda: nova.host_of(kept) != before[0])
+    polling.until(lambda: nova.host_of(hinted) != before[1])
