@@ -40,8 +40,7 @@ def _steps(
     replica: state.Replica, request: Request, now: int
 ) -> Iterator[steps.Step]:
     if request.bound:
-        # A bound request has its room in its reservation: see
-        # ReservationFilter.
+        # The reservation has the room: see ReservationFilter.
         return
     hosts = room.Room(replica, request, now)
     yield hosts.admissions

@@ -35,7 +35,7 @@ ENOUGH = 16
 # The most times at which hosts have to be left, that paths are looked for.
 MAX_TIMES = 16
 # After so many hosts without a path, no path is looked for from other hosts
-# that are alike and have room until the same time.
+# that are alike and have room no longer.
 ALIKE = 2
 _NO_HEADROOM = (
     'the reservable hosts together have too little headroom: see '
@@ -177,27 +177,29 @@ class Paths:
         ):
             return staying
         passing = {id(h) for h in staying}
+        failed: Counter[object] = Counter()
         for until, group in self._by_time(
             [h for h in host_states if id(h) not in passing], amounts
         ):
-            passing.update(self._leaving(group, until, end))
+            passing.update(self._leaving(group, until, end, failed))
             if len(passing) >= ENOUGH:
                 break
         return [h for h in host_states if id(h) in passing]
 
     def _leaving(
-        self, host_states: Iterable[HostState], until: int, end: int
+        self, host_states: Iterable[HostState], until: int, end: int,
+        failed: Counter[object],
     ) -> Iterator[int]:
         """Yield the id() of the hosts from which a path leads on.
 
         The paths from hosts that are alike differ only in that no path leads
-        back to the host that it has just left, and the longest stay is taken
-        first. So if no path leads from two hosts that are alike, no path leads
-        from any host like them.
+        back to the host that it has just left. The longest stay is taken
+        first, and the later of two paths reaches as far. So if no path leads
+        from two hosts, none leads from a host like them with room no longer.
 
         :param until: the time until which each host has room
+        :param failed: the number of hosts without a path, by likeness
         """
-        failed: Counter[object] = Counter()
         for h in host_states:
             known = self._replica.hosts.get(h.uuid)
             if known is None or failed[known.likeness] == ALIKE:
@@ -245,8 +247,7 @@ class Paths:
     def why_none(
         self, host_state: HostState, amounts: tuple[int, ...], end: int
     ) -> str:
-        """Say why a host has no room to an end, neither there nor by a path.
-        """
+        """Say why a host has no room to an end, neither there nor by path."""
         lasting, index, headroom, wanted = min(
             self._rooms(host_state, amounts), key=lambda room: room[0]
         )

@@ -37,6 +37,7 @@ NOW = 1_800_000_000
 HOUR = 3600
 MINE, THEIRS = 'p1', 'p2'
 GPU = 'CUSTOM_GPU'
+MEMORY_AND_DISK = {inventory.MEMORY_MB: 4096, inventory.DISK_GB: 10}
 FILTERS = (
     reservation_filter.ReservationFilter, lifetime_filter.LifetimeFilter
 )
@@ -107,8 +108,8 @@ def a_reservation(number, start, end, project_id=MINE, **fields):
     )
 
 
-def an_allocation(number, on, of, vcpus=0, gpus=0):
-    amounts = {inventory.VCPU: vcpus, GPU: gpus}
+def an_allocation(number, on, of, vcpus=0, gpus=0, **more):
+    amounts = {inventory.VCPU: vcpus, GPU: gpus, **more}
     return Allocation(
         id_of('allocation', number), of.id, id_of('host', on), of.start,
         of.end, {c: amount for c, amount in amounts.items() if amount},
@@ -324,15 +325,8 @@ def test_a_reservation_with_too_little_left():
 def test_of_what_is_overdrawn_nothing_can_be_wanted():
     """Two schedulers at once have allocated more disk than there is."""
     mine = a_reservation(0, -HOUR, HOUR)
-    held = {
-        inventory.VCPU: 4, inventory.MEMORY_MB: 4096, inventory.DISK_GB: 10
-    }
     replica = a_replica(
-        a_host(0), mine,
-        Allocation(
-            id_of('allocation', 0), mine.id, id_of('host', 0), mine.start,
-            mine.end, held,
-        ),
+        a_host(0), mine, an_allocation(0, 0, mine, 4, **MEMORY_AND_DISK),
         Instance(
             id_of('instance', 9), id_of('host', 0), MINE,
             {inventory.VCPU: 1, inventory.DISK_GB: 11}, end=NOW + HOUR,
@@ -353,15 +347,8 @@ def test_of_what_is_overdrawn_nothing_can_be_wanted():
 
 def test_with_others_of_its_own_request():
     mine = a_reservation(0, -HOUR, HOUR)
-    held = {
-        inventory.VCPU: 3, inventory.MEMORY_MB: 4096, inventory.DISK_GB: 10
-    }
     replica = a_replica(
-        a_host(0), mine,
-        Allocation(
-            id_of('allocation', 0), mine.id, id_of('host', 0), mine.start,
-            mine.end, held,
-        ),
+        a_host(0), mine, an_allocation(0, 0, mine, 3, **MEMORY_AND_DISK),
     )
     first, second = (
         a_request(2, number=n, reservation=mine.id) for n in range(2)

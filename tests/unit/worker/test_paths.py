@@ -3,6 +3,7 @@
 
 import dataclasses
 
+from hypothesis import example
 from hypothesis import given
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -669,19 +670,30 @@ leases = st.lists(st.tuples(
 ), max_size=14)
 
 
-@given(leases, st.integers(1, 3), st.integers(1, 8))
+# Each path leads to host 0, so that no path leads from host 0.
+ONE_TARGET = [(0, 2, 99), *[(n, n, 1) for n in (1, 2, 3, 4) for _ in 'ab']]
+
+
+@given(leases, st.integers(1, 3), st.integers(1, 8), st.just(0))
+@example(ONE_TARGET, 1, 3, 4)
 @settings(deadline=None, max_examples=200)
-def test_no_path_is_missed_after_two_hosts_without_one(leases, moves, vcpus):
-    """A host passes as if paths were looked for from each host."""
+def test_no_path_is_missed_after_two_hosts_without_one(
+    leases, moves, vcpus, unrecorded
+):
+    """A host passes as if paths were looked for from each host.
+
+    :param unrecorded: the VCPUs that are used on host 0 beside the records
+    """
     nouns = [a_host(n) for n in range(5)]
     for n, (on, start, length) in enumerate(leases):
         of = a_reservation(n, start * DAY, (start + length) * DAY)
         nouns += [of, an_allocation(n, on, of, 5)]
     replica = a_replica(*nouns)
+    here = states(0, vcpus_used=unrecorded) + states(*range(1, 5))
     with (
         pytest.MonkeyPatch.context() as patch,
-        overriding.options(relocation_moves=moves),
+        overriding.options(**OPTIONS | {'relocation_moves': moves}),
     ):
-        found = passing(replica, states(*range(5)), a_request(vcpus))
+        found = passing(replica, here, a_request(vcpus))
         patch.setattr(paths, 'ALIKE', 99)
-        assert found == passing(replica, states(*range(5)), a_request(vcpus))
+        assert found == passing(replica, here, a_request(vcpus))
