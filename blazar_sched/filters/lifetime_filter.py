@@ -3,6 +3,7 @@
 
 from collections.abc import Iterable
 from collections.abc import Iterator
+import functools
 
 from nova.scheduler import filters
 
@@ -32,22 +33,24 @@ class LifetimeFilter(filters.BaseHostFilter):
         self, filter_obj_list: Iterable[HostState], spec_obj: RequestSpec
     ) -> list[HostState]:
         return filtering.filter_hosts(
-            'LifetimeFilter', _steps, list(filter_obj_list), spec_obj
+            'LifetimeFilter', _steps, list(filter_obj_list), spec_obj,
+            functools.partial(_steps, leaving=True),
         )
 
 
 def _steps(
-    replica: state.Replica, request: Request, now: int
+    replica: state.Replica, request: Request, now: int, leaving: bool = False
 ) -> Iterator[steps.Step]:
     if request.bound:
         # The reservation has the room: see ReservationFilter.
         return
-    hosts = room.Room(replica, request, now)
+    hosts = room.Room(replica, request, now, leaving)
     yield hosts.admissions
     yield room.FixedShare(hosts)
-    yield room.HostRoom(hosts)
-    yield room.RoomBesideRecent(hosts)
+    # Paths are looked for until enough hosts pass, so the hosts that do not
+    # pass for another reason go first.
     yield room.RoomNow(hosts)
+    yield room.HostRoom(hosts)
     for name in request.extra:
         # A host without inventory of a class has the class, if at all, from
         # a sharing provider, which cannot be reserved.

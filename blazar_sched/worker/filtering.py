@@ -37,12 +37,14 @@ failure = limited_log.LimitedLog(LOG)
 
 def filter_hosts(
     name: str, step_factory: StepFactory, host_states: list[HostState],
-    spec: RequestSpec,
+    spec: RequestSpec, if_none: StepFactory | None = None,
 ) -> list[HostState]:
     """Return the host states that pass the steps; never raise.
 
     A rebuild stays on its host. For a stale or missing replica, and for an
     error without a usable replica, see ``on_stale``.
+
+    :param if_none: the steps that decide if no reservable host passes
     """
     began = time.perf_counter()
     replica, request, now = process.last_known(), None, 0
@@ -68,14 +70,16 @@ def filter_hosts(
             # The replica and its instances may have changed meanwhile.
             request = read_once(spec, replica, now, options)
             failures = _Failures(name, replica, request)
-            passing = steps.either(
-                host_states,
-                steps.passing(
-                    step_factory(replica, request, now), host_states,
-                    failures.refuse,
-                ),
-                magnetic.hosts_of_project(replica, request, host_states, now),
-            )
+            passing = []
+            for factory in filter(None, (step_factory, if_none)):
+                if not any(h.uuid in replica.hosts for h in passing):
+                    passing = steps.either(host_states, passing, steps.passing(
+                        factory(replica, request, now), host_states,
+                        failures.refuse,
+                    ))
+            passing = steps.either(host_states, passing, (
+                magnetic.hosts_of_project(replica, request, host_states, now)
+            ))
             outcome = failures.outcome
             consumption.watch(passing, replica, spec)
     except Exception as e:

@@ -38,15 +38,18 @@ CONF = cfg.CONF
 class Room:
     """The room of each host until the end of the host's admission.
 
+    :param leaving: whether to look only at hosts that leases can leave
     :ivar admissions: the admission of the request by each host
     """
 
     def __init__(
-        self, replica: state.Replica, request: Request, now: int
+        self, replica: state.Replica, request: Request, now: int,
+        leaving: bool,
     ) -> None:
         self.replica = replica
         self.request = request
         self.now = now
+        self.leaving = leaving
         self.admissions = Admissions(replica, request, now)
 
     @functools.cached_property
@@ -107,15 +110,11 @@ class Room:
         passing = self.replica.present.select(
             index, group, self.now, end, amounts, self.request.own_id
         )
+        left = self.with_leavable(index, group, end, amounts)
         if admission.relocates:
             passing = self.paths.with_path(
                 group, passing, amounts, admission.end, end
             )
-        if passing and (admission.relocates or not self.request.extra):
-            return passing
-        # A host may lack the other resource classes: see ClassRoom.
-        left = self.with_leavable(index, group, end, amounts)
-        if admission.relocates:
             for name, amount in self.request.extra.items():
                 if (other := self.replica.indexes.extra.get(name)) is not None:
                     left = self.with_leavable(other, left, end, (amount,))
@@ -142,8 +141,7 @@ class Room:
 
         :param amounts: by the resource classes of the index
         """
-        leavable = self.replica.leavable
-        if not leavable or self.request.preemptible:
+        if not self.leaving or self.request.preemptible:
             return []
         groups: dict[tuple[str, ...], list[HostState]] = defaultdict(list)
         for h in host_states:
@@ -271,13 +269,33 @@ class FixedShare(_RoomStep):
 
 
 class HostRoom(_RoomStep):
-    """Room of RESOURCE_CLASSES for the instance, on the host or by a path."""
+    """Room of RESOURCE_CLASSES beside recent placements, or by a path."""
+
+    def __init__(self, room: Room) -> None:
+        super().__init__(room)
+        self._wanted = dict(zip(
+            inventory.RESOURCE_CLASSES, room.request.amounts, strict=True
+        ))
 
     def passing(self, host_states: list[HostState]) -> list[HostState]:
-        return self._room.select(host_states, self._room.request.amounts)
+        if self._room.leaving:
+            left = self._room.replica.leavable
+            host_states = [h for h in host_states if h.uuid in left]
+        recent = self._room.recent(host_states)
+        return steps.either(host_states, *(
+            self._room.select(group, total)
+            for total, group in _by_total(self._wanted, host_states, recent)
+        ))
 
     def reason(self, host_state: HostState) -> str:
-        return self._room.why_none(host_state, self._room.request.amounts)
+        others = self._room.recent([host_state]).get(id(host_state), [])
+        reason = self._room.why_none(host_state, _total(self._wanted, others))
+        if not others:
+            return reason
+        return (
+            f'with {len(others)} more instances placed on the host recently, '
+            f'{reason}'
+        )
 
     def paths(self, host_states: list[HostState]) -> dict[int, str]:
         found: dict[int, str] = {}
@@ -287,37 +305,6 @@ class HostRoom(_RoomStep):
                     group, self._room.request.amounts, admission.end
                 )
         return found
-
-
-class RoomBesideRecent(_RoomStep):
-    """Room of RESOURCE_CLASSES also for the instances placed recently."""
-
-    def __init__(self, room: Room) -> None:
-        super().__init__(room)
-        self._wanted = dict(zip(
-            inventory.RESOURCE_CLASSES, room.request.amounts, strict=True
-        ))
-
-    def passing(self, host_states: list[HostState]) -> list[HostState]:
-        recent = self._room.recent(host_states)
-        if not recent:
-            return host_states
-        beside = [h for h in host_states if id(h) in recent]
-        return steps.either(
-            host_states, [h for h in host_states if id(h) not in recent],
-            *(
-                self._room.select(group, total)
-                for total, group in _by_total(self._wanted, beside, recent)
-            ),
-        )
-
-    def reason(self, host_state: HostState) -> str:
-        others = self._room.recent([host_state]).get(id(host_state), [])
-        reason = self._room.why_none(host_state, _total(self._wanted, others))
-        return (
-            f'with {len(others)} more instances placed on the host recently, '
-            f'{reason}'
-        )
 
 
 class RoomNow(_RoomStep):
@@ -448,10 +435,14 @@ class ClassRoom(_RoomStep):
         if admission.relocates and total == _total(self._wanted, ()):
             # The relocation path has room for these classes, too.
             return group
-        return self._index.select(
-            group, self._room.now, admission.end, total,
-            ignore=self._room.request.own_id,
-        ) or self._room.with_leavable(self._index, group, admission.end, total)
+        return steps.either(
+            group,
+            self._index.select(
+                group, self._room.now, admission.end, total,
+                ignore=self._room.request.own_id,
+            ),
+            self._room.with_leavable(self._index, group, admission.end, total),
+        )
 
     def reason(self, host_state: HostState) -> str:
         others = self._room.recent([host_state]).get(id(host_state), [])
@@ -473,6 +464,8 @@ def _by_total(
     :param recent: the instances that count too, by id() of HostState
     """
     alone = _total(wanted, ())
+    if not recent:
+        return [(alone, host_states)]
     groups: dict[tuple[int, ...], list[HostState]] = defaultdict(list)
     for h in host_states:
         others = recent.get(id(h))

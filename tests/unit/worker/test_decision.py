@@ -334,11 +334,9 @@ def test_of_what_is_overdrawn_nothing_can_be_wanted():
         ),
     )
     here = a_host_state(0)
-
     passing, _ = decide(
         replica, [here], a_request(root_gb=0, reservation=mine.id)
     )
-
     assert passing == [here]
     assert '0 DISK_GB left, 1 requested' in why(
         replica, a_request(root_gb=1, reservation=mine.id)

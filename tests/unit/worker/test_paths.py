@@ -358,6 +358,16 @@ def test_a_lease_leaves_a_host_for_an_instance_that_is_not_moved(options):
     assert passing(replica, states(0), preemptible) == ['c0']
 
 
+def test_a_lease_leaves_a_host_where_no_other_host_passes():
+    """Host c1 has room to the end, but not beside a preemptible server."""
+    guest = Instance(
+        id_of('instance', 9), id_of('host', 1), 'p', {'VCPU': 5}, NOW + DAY,
+        preemptible=True,
+    )
+    replica = a_replica(a_host(0), a_host(1), guest, *leavable(leased(0), 0))
+    assert passing(replica, states(0, 1), a_request(**FIXED)) == ['c0']
+
+
 def test_a_lease_that_starts_soon_or_cannot_leave_is_in_the_way():
     fixed, hosts = a_request(**FIXED), (a_host(0), a_host(1))
     soon = leavable(leased(0, start=600), 0)
@@ -680,10 +690,7 @@ ONE_TARGET = [(0, 2, 99), *[(n, n, 1) for n in (1, 2, 3, 4) for _ in 'ab']]
 def test_no_path_is_missed_after_two_hosts_without_one(
     leases, moves, vcpus, unrecorded
 ):
-    """A host passes as if paths were looked for from each host.
-
-    :param unrecorded: the VCPUs that are used on host 0 beside the records
-    """
+    """A host passes as if paths were looked for from each host."""
     nouns = [a_host(n) for n in range(5)]
     for n, (on, start, length) in enumerate(leases):
         of = a_reservation(n, start * DAY, (start + length) * DAY)
