@@ -9,6 +9,7 @@ import datetime
 import json
 import os
 import pathlib
+import uuid
 
 import oslo_messaging
 import pytest
@@ -18,6 +19,7 @@ from tests.cloud import __main__ as main
 from tests.cloud import account
 from tests.cloud import person
 from tests.cloud import polling
+from tests.cloud import site
 
 
 def pytest_collection_modifyitems(items):
@@ -59,6 +61,26 @@ def demo(new_person):
 @pytest.fixture(scope='session')
 def alt(new_person):
     return new_person('alt', 'alt')
+
+
+@pytest.fixture
+def new_user(admin, demo, new_person):
+    """new_user(role) -> a Person of a user with a role in project demo."""
+    identity, users = admin.sdk.identity, []
+
+    def new_user(role):
+        users.append(identity.create_user(
+            name=f'{role}-{uuid.uuid4()}', password=site.PASSWORD,
+            domain_id='default',
+        ))
+        identity.assign_project_role_to_user(
+            demo.project_id, users[-1], identity.find_role(role)
+        )
+        return new_person(users[-1].name, 'demo')
+
+    yield new_user
+    for user in users:
+        identity.delete_user(user, ignore_missing=True)
 
 
 @pytest.fixture(autouse=True)

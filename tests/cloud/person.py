@@ -139,27 +139,22 @@ class Person:
     def create(
         self, collection: str, microversion: str | None = None, **body: Any
     ) -> Any:
-        """Create an object through the reservation API; return the object.
-
-        :raises Refused: if the request is refused
-        """
-        answer = self.reservation.post(
-            f'/{collection}', json=body, microversion=microversion
-        )
-        [noun] = _read(answer).values()
-        return noun
+        """Create an object through the reservation API; return the object."""
+        return self._sent('POST', collection, microversion, body)
 
     def update(
         self, path: str, microversion: str | None = None, **body: Any
     ) -> Any:
-        """Change an object through the reservation API; return the object.
+        """Change an object through the reservation API; return the object."""
+        return self._sent('PUT', path, microversion, body)
 
-        :raises Refused: if the request is refused
-        """
-        answer = self.reservation.put(
-            f'/{path}', json=body, microversion=microversion
-        )
-        [noun] = _read(answer).values()
+    def _sent(
+        self, method: str, path: str, version: str | None, body: dict[str, Any]
+    ) -> Any:
+        """:raises Refused: if the request is refused"""
+        [noun] = _read(self.reservation.request(
+            f'/{path}', method, json=body, microversion=version
+        )).values()
         return noun
 
     def update_lease(

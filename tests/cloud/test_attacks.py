@@ -14,7 +14,6 @@ import requests
 
 from tests.cloud import person
 from tests.cloud import seed
-from tests.cloud import site
 
 V1_1 = '1.1'
 LATER = datetime.timedelta(days=1)
@@ -36,18 +35,9 @@ def host(register):
 
 
 @pytest.fixture
-def reader(admin, demo, new_person):
+def reader(new_user):
     """A user with the reader role in project demo."""
-    identity = admin.sdk.identity
-    name = f'reader-{uuid.uuid4()}'
-    user = identity.create_user(
-        name=name, password=site.PASSWORD, domain_id='default'
-    )
-    identity.assign_project_role_to_user(
-        demo.project_id, user, identity.find_role('reader')
-    )
-    yield new_person(name, 'demo')
-    identity.delete_user(user)
+    return new_user('reader')
 
 
 def ask(who, method, path, body=None):

@@ -2,7 +2,6 @@
 """Leases whose creator's token has expired, or whose creator was deleted."""
 
 import datetime
-import uuid
 
 from keystoneauth1 import adapter
 from keystoneauth1 import session
@@ -10,25 +9,15 @@ from keystoneauth1.identity import v3
 import pytest
 
 from tests.cloud import person
-from tests.cloud import site
 
 SOON = datetime.timedelta(seconds=4)
 LATER = datetime.timedelta(days=1)
 
 
 @pytest.fixture
-def eve(admin, demo, new_person):
+def eve(new_user):
     """A user in project demo, whom the tests may delete."""
-    identity = admin.sdk.identity
-    name = f'eve-{uuid.uuid4()}'
-    user = identity.create_user(
-        name=name, password=site.PASSWORD, domain_id='default'
-    )
-    identity.assign_project_role_to_user(
-        demo.project_id, user, identity.find_role('member')
-    )
-    yield new_person(name, 'demo')
-    identity.delete_user(user, ignore_missing=True)
+    return new_user('member')
 
 
 @pytest.fixture
