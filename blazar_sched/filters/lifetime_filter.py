@@ -47,8 +47,7 @@ def _steps(
     hosts = room.Room(replica, request, now, leaving)
     yield hosts.admissions
     yield room.FixedShare(hosts)
-    # Paths are looked for until enough hosts pass, so the hosts that do not
-    # pass for another reason go first.
+    # Only so many paths are looked for, so other reasons refuse hosts first.
     yield room.RoomNow(hosts)
     yield room.HostRoom(hosts)
     for name in request.extra:

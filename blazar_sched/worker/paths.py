@@ -68,8 +68,7 @@ class Paths:
         self._now = now
         self._rules = rules
         self._placed = placed
-        # By the likeness of the hosts that are left, and the resource classes
-        # that these hosts have.
+        # By the likeness of the hosts that are left.
         self._targets: dict[tuple[object, ...], Targets] = {}
 
     def has_headroom(self, end: int) -> bool:
@@ -202,10 +201,10 @@ class Paths:
         """
         for h in host_states:
             known = self._replica.hosts.get(h.uuid)
-            if known is None or failed[known.likeness] == ALIKE:
+            if known is None or failed[self._likeness(known)] == ALIKE:
                 continue
             if self._find(h.uuid, until, end) is None:
-                failed[known.likeness] += 1
+                failed[self._likeness(known)] += 1
             else:
                 yield id(h)
 
@@ -247,7 +246,7 @@ class Paths:
     def why_none(
         self, host_state: HostState, amounts: tuple[int, ...], end: int
     ) -> str:
-        """Say why a host has no room to an end, neither there nor by path."""
+        """Say why a host has no room to an end, there or by a path."""
         lasting, index, headroom, wanted = min(
             self._rooms(host_state, amounts), key=lambda room: room[0]
         )
@@ -379,13 +378,16 @@ class Paths:
         """Return how the instance is moved from a host."""
         return weakest((self._request.movable, host.movable))
 
-    def _targets_of(self, host: Host) -> Targets:
+    def _likeness(self, host: Host) -> tuple[object, ...]:
+        """Return the values that hosts with the same targets share."""
         has = (name in host.inventory for name in self._request.extra)
-        key = (*host.likeness, *has)
-        found = self._targets.get(key)
-        if found is None:
-            found = self._targets[key] = self._new_targets(host, Targets)
-        return found
+        return *host.likeness, *has
+
+    def _targets_of(self, host: Host) -> Targets:
+        key = self._likeness(host)
+        if key not in self._targets:
+            self._targets[key] = self._new_targets(host, Targets)
+        return self._targets[key]
 
     def _new_targets(self, host: Host, kind: type[T]) -> T:
         candidates = self._replica.catalog.relocation_targets(

@@ -145,8 +145,7 @@ class Room:
             return []
         groups: dict[tuple[str, ...], list[HostState]] = defaultdict(list)
         for h in host_states:
-            leaving = self._leaving(h.uuid)
-            if leaving:
+            if leaving := self._leaving(h.uuid):
                 groups[leaving].append(h)
         return steps.either(host_states, *(
             self.replica.present.select_with(
