@@ -42,8 +42,7 @@ def _steps(
     replica: state.Replica, request: Request, now: int, leaving: bool = False
 ) -> Iterator[steps.Step]:
     if request.bound:
-        # The reservation has the room: see ReservationFilter.
-        return
+        return  # The reservation has the room: see ReservationFilter.
     hosts = room.Room(replica, request, now, leaving)
     yield hosts.admissions
     yield room.FixedShare(hosts)

@@ -44,7 +44,7 @@ def filter_hosts(
     A rebuild stays on its host. For a stale or missing replica, and for an
     error without a usable replica, see ``on_stale``.
 
-    :param if_none: the steps that decide if no reservable host passes
+    :param if_none: the steps for leases to leave, if no reservable host passes
     """
     began = time.perf_counter()
     replica, request, now = process.last_known(), None, 0
@@ -71,7 +71,8 @@ def filter_hosts(
             request = read_once(spec, replica, now, options)
             failures = _Failures(name, replica, request)
             passing = []
-            for factory in filter(None, (step_factory, if_none)):
+            factories = step_factory, if_none if replica.leavable else None
+            for factory in filter(None, factories):
                 if not any(h.uuid in replica.hosts for h in passing):
                     passing = steps.either(host_states, passing, steps.passing(
                         factory(replica, request, now), host_states,
