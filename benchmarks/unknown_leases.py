@@ -12,6 +12,7 @@ hosts and moves cost; the difference to ``limit`` is what is not known.
 """
 
 import argparse
+from collections.abc import Sequence
 import dataclasses
 import heapq
 import json
@@ -19,6 +20,7 @@ import pathlib
 from typing import Any
 
 from blazar_sched.domain import relocation
+from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.window import FOREVER
 from blazar_sched.parts.simulate import comparison
 from blazar_sched.parts.simulate import lease
@@ -43,7 +45,7 @@ class Poured(limit._Poured):
         super().__init__(dataclasses.replace(scenario, bookings=[]))
         self._kept = [int(headroom * each) for each in self._total]
 
-    def book(self, asked: lease.Lease) -> bool:
+    def book(self, asked: Lease) -> bool:
         """Book a lease if there is room beside all that does not yield."""
         size = self._sizes[asked.id]
         if not self._fits(asked.start, asked.end, size):
@@ -72,7 +74,7 @@ class Poured(limit._Poured):
         if id_ in self._index:
             self._index.apply([('remove', id_)])
 
-    def _fits(self, start: int, end: int, size: tuple[int, ...]) -> bool:
+    def _fits(self, start: int, end: int, size: Sequence[int]) -> bool:
         return self._index.fits(
             None, start, end, size, ignore=trace.PREEMPTIBLE
         ) == b'\1'
