@@ -46,7 +46,7 @@ def _steps(
     hosts = room.Room(replica, request, now, leaving)
     yield hosts.admissions
     yield room.FixedShare(hosts)
-    # Only so many paths are looked for, so other reasons refuse hosts first.
+    # Paths are looked for until enough hosts pass, so other checks go first.
     yield room.RoomNow(hosts)
     yield room.HostRoom(hosts)
     for name in request.extra:

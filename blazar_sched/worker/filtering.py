@@ -37,14 +37,14 @@ failure = limited_log.LimitedLog(LOG)
 
 def filter_hosts(
     name: str, step_factory: StepFactory, host_states: list[HostState],
-    spec: RequestSpec, if_none: StepFactory | None = None,
+    spec: RequestSpec, leaving: StepFactory | None = None,
 ) -> list[HostState]:
     """Return the host states that pass the steps; never raise.
 
     A rebuild stays on its host. For a stale or missing replica, and for an
     error without a usable replica, see ``on_stale``.
 
-    :param if_none: the steps for leases to leave, if no reservable host passes
+    :param leaving: the steps if no reservable host passes and leases leave
     """
     began = time.perf_counter()
     replica, request, now = process.last_known(), None, 0
@@ -70,14 +70,17 @@ def filter_hosts(
             # The replica and its instances may have changed meanwhile.
             request = read_once(spec, replica, now, options)
             failures = _Failures(name, replica, request)
-            passing = []
-            factories = step_factory, if_none if replica.leavable else None
-            for factory in filter(None, factories):
-                if not any(h.uuid in replica.hosts for h in passing):
-                    passing = steps.either(host_states, passing, steps.passing(
-                        factory(replica, request, now), host_states,
-                        failures.refuse,
-                    ))
+            passing = steps.passing(
+                step_factory(replica, request, now), host_states,
+                failures.refuse,
+            )
+            if leaving and replica.leavable and not any(
+                h.uuid in replica.hosts for h in passing
+            ):
+                left = [h for h in host_states if h.uuid in replica.leavable]
+                passing = steps.either(host_states, passing, steps.passing(
+                    leaving(replica, request, now), left, failures.refuse
+                ))
             passing = steps.either(host_states, passing, (
                 magnetic.hosts_of_project(replica, request, host_states, now)
             ))

@@ -38,7 +38,7 @@ CONF = cfg.CONF
 class Room:
     """The room of each host until the end of the host's admission.
 
-    :param leaving: whether to look only at hosts that leases can leave
+    :param leaving: whether leases that can leave a host leave the host
     :ivar admissions: the admission of the request by each host
     """
 
@@ -277,9 +277,6 @@ class HostRoom(_RoomStep):
         ))
 
     def passing(self, host_states: list[HostState]) -> list[HostState]:
-        if self._room.leaving:
-            left = self._room.replica.leavable
-            host_states = [h for h in host_states if h.uuid in left]
         recent = self._room.recent(host_states)
         return steps.either(host_states, *(
             self._room.select(group, total)
