@@ -19,11 +19,11 @@ from collections.abc import Iterator
 import pathlib
 import random
 
+from blazar_sched.domain import inventory
+from blazar_sched.parts.simulate import lease
 from blazar_sched.parts.simulate import trace
 
-DAY = 86_400
-LONGEST = 90 * DAY
-MIB = 1024
+LONGEST = 90 * lease.DAY
 # The files of arrivals, each with the file of lifetimes where there is one.
 FILES = (
     ('v1.train.txt', None), ('v1.dev.txt', 'v1.dev.c2100000.txt'),
@@ -38,8 +38,7 @@ def _batches(path: pathlib.Path) -> Iterator[Batch]:
     for line in path.read_text().splitlines():
         time, _, words = line.partition(' ')
         for batch in words.split('|'):
-            if found := batch.strip(',').split(','):
-                yield int(time), [word for word in found if word]
+            yield int(time), [word for word in batch.split(',') if word]
 
 
 def _table(path: pathlib.Path) -> list[list[str]]:
@@ -104,7 +103,8 @@ def instances(
                     if rng.random() < trace.DECLARING_SHARE else None
                 )
                 yield trace.Instance(
-                    time, lifetime, int(vcpus), int(float(memory) * MIB),
+                    time, lifetime, int(vcpus),
+                    int(float(memory) * inventory.MIB_PER_GIB),
                     trace.BOUNDED if declared else trace.UNBOUNDED, declared,
                 )
 

@@ -19,6 +19,7 @@ import json
 import pathlib
 from typing import Any
 
+from benchmarks.measure import WrongAnswer
 from blazar_sched.domain import relocation
 from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.window import FOREVER
@@ -28,10 +29,6 @@ from blazar_sched.parts.simulate import limit
 from blazar_sched.parts.simulate import policy
 from blazar_sched.parts.simulate import simulation
 from blazar_sched.parts.simulate import trace
-
-HOUR = 3600
-AHEAD = 1, 14
-LEASED, WHOLE, TRIES = 0.3, 0.5, 3
 
 
 class Poured(limit._Poured):
@@ -101,20 +98,24 @@ def play(
         if poured.boot(str(n), asked):
             heapq.heappush(ends, (at + asked.lifetime, str(n)))
         else:
-            hours += asked.vcpus * asked.lifetime / HOUR
+            hours += asked.vcpus * asked.lifetime / lease.HOUR
     return hours, leases
 
 
 def _scenario(args: argparse.Namespace, scene: Any) -> simulation.Scenario:
     """Return the scenario of a scene that has been saved."""
     settings = comparison.Settings(
-        args.instances, args.hosts,
-        lease.Load(LEASED, AHEAD, WHOLE, TRIES),
+        args.instances, args.hosts, lease.Load(),
         {'unbounded': 'relocate', 'unbounded_fixed': 'forever'},
         scene['seed'], scene['hosts'],
     )
     once = comparison._read_scenario(settings)
-    times = round(scene['instances'] / len(once.instances))
+    times, rest = divmod(scene['instances'], len(once.instances))
+    if rest or len(once.bookings) != scene['leases']:
+        raise WrongAnswer(
+            f'seed {scene["seed"]}: the scene was saved with other options '
+            'than --sample, --until-refused, --repeat, --seed and --seeds'
+        )
     return dataclasses.replace(once, instances=trace.repeat(
         once.instances, times, once.span, scene['seed']
     ))
